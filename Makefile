@@ -58,6 +58,11 @@ test-parameters: ## what is trained by default, on exported networks: CASES='FOL
 	@tools/build.sh release product
 	@$(PYTHON) tests/train/parameters.py check build/cameo $(CASES)
 
+test-compiled: ## ONNX's node suite and random graphs through compiled code, half an hour: COMPILED='--pure --match test_conv*'
+	@tools/setup.sh compile
+	@tools/build.sh release tests python
+	@$(PYTHON) tools/test_compiled.py build --random 300 $(COMPILED)
+
 test-checkpoints: ## other frameworks continue what Cameo wrote, and the other way; installs them: CHECKPOINTS=test_jax
 	@tools/setup.sh test
 	@tools/setup.sh checkpoints
@@ -156,5 +161,5 @@ install: ## headers, libraries, command, manual and completions under PREFIX
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: help build abi-update demo demo-files test test-slow test-oom test-math test-parameters test-checkpoints test-frontends test-python test-pythons test-all test-update \
+.PHONY: help build abi-update demo demo-files test test-slow test-oom test-math test-parameters test-compiled test-checkpoints test-frontends test-python test-pythons test-all test-update \
 	lint asan tsan aarch64 fuzz bench bench-parts coverage gen messages install clean

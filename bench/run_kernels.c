@@ -168,10 +168,7 @@ static size_t weights_of(const struct layer *l)
 static void model_text(const struct layer *l, char *text, size_t room)
 {
     char weights[256] = "", result[64];
-    const char *also = "";
-    if (l->weights == COMPUTED)
-        also = ", float[K, N] w";
-    else
+    if (l->weights != COMPUTED)
         snprintf(weights, sizeof weights,
                  "  shape = Constant<value_ints = [%d, %d%s]>()\n"
                  "  w = ConstantOfShape<value = float[1] {0.01}>(shape)\n",
@@ -204,7 +201,6 @@ static void model_text(const struct layer *l, char *text, size_t room)
                  "<ir_version: 10, opset_import: [\"\" : 22]>\nmain (float[%d, %d] x) => (%s) "
                  "{\n%s  y = Gemm<transB = %d>(x, w)\n}\n",
                  l->rows, l->channels, result, weights, l->weights == CONSTANT_TRANSPOSED);
-    (void)also;
 }
 
 static enum cm_status open_text(struct cm_arena *arena, const char *text, struct cm_session **out,

@@ -67,7 +67,9 @@ static void generate_man(void)
          "[\\fISUBCOMMAND\\fR]\n.br\n.B cameo \\-\\-version");
     puts(".SH DESCRIPTION\nResults go to standard output, everything else to standard error. A "
          "model is a binary\n"
-         "ONNX file or, when its name ends in \\fI.onnxtxt\\fR, its text form.");
+         "ONNX file or, when its name ends in \\fI.onnxtxt\\fR or \\fI.mlir\\fR, its text form or "
+         "a\n"
+         "module of the ONNX dialect of MLIR.");
     puts(".SH SUBCOMMANDS");
     for (size_t i = 0; i < cli_command_count; i++)
         man_command(cli_commands[i]);

@@ -35,7 +35,11 @@
 @do first_state(v_initial[j], types[j], keeps[j], "%state" + j)
 @end
 @for k in range(len(slices))
-%state${n + k} = tensor.empty(${placed[k] ? ["%trips"] : ["%zero" for d in stacked[k] if not known(d)]}) : ${types[n + k]}
+@if placed[k]
+%state${n + k} = tensor.empty(%trips) : ${types[n + k]}
+@else
+@do no_slices(stacked[k], elem(slices[k]), "%state" + (n + k))
+@end
 @end
 @set each = range(len(types))
 @if counted
@@ -58,6 +62,8 @@
   ${in[2 + j]} = tensor.cast %now${j} : ${types[j]} to ${types[j]}
 @end
 @set done = body("body")
+@set out = body_results("body")
+@set slices = [out[k + 1] for k in scans]
 @for k in range(len(slices))
 @do stack_slice(slices[k], "%now" + (n + k), stacked[k], 0, "%i", "%i", counted ? "%trips" : none, placed[k], "%next" + (n + k))
 @end

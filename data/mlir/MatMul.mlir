@@ -26,7 +26,7 @@
 @do flat(value, dims(B), b_sizes, W, "%b")
 @do fresh_memory(sizes, W)
 @do batches(batch, a_steps, b_steps, m, n)
-@do product_blocks(W, m, n, k, "%a", a_at, k, "%b", b_at, n, none, none, row, c_at, n, none, 0)
+@do product(W, m, n, k, "%a", a_at, "%b", b_at, row, c_at)
 @do end_batches(batch)
 @do finished(memory, memory_dims, W, sizes, Y)
 @end

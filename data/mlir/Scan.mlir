@@ -37,7 +37,11 @@ cf.assert %fits${k}, "${place()}: scan inputs have different lengths"
 @do first_state(given[j], types[j], keeps[j], "%state" + j)
 @end
 @for k in range(len(slices))
-%state${n + k} = tensor.empty(${[placed[k] ? lengths[k][a] : "%zero" for a in range(len(stacked[k])) if not known(stacked[k][a])]}) : ${types[n + k]}
+@if placed[k]
+%state${n + k} = tensor.empty(${[lengths[k][a] for a in range(len(stacked[k])) if not known(stacked[k][a])]}) : ${types[n + k]}
+@else
+@do no_slices(stacked[k], elem(slices[k]), "%state" + (n + k))
+@end
 @end
 @set each = range(len(types))
 %end:${len(types)} = scf.for %i = %zero to %trips step %one iter_args(${["%now" + j + " = " + "%state" + j for j in each]}) -> (${types}) {
@@ -54,6 +58,8 @@ cf.assert %fits${k}, "${place()}: scan inputs have different lengths"
   ${in[n + k]} = tensor.cast %slice${k} : ${T} to ${type(in[n + k])}
 @end
 @set done = body("body")
+@set out = body_results("body")
+@set slices = [out[k] for k in scans]
 @for k in range(len(slices))
 @do stack_slice(slices[k], "%now" + (n + k), stacked[k], out_axes[k], out_backward[k] ? "%last" : "%i", "%i", "%trips", placed[k], "%next" + (n + k))
 @end

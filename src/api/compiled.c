@@ -15,14 +15,16 @@
 
 #define DOMAIN "ai.cameo.compiled"
 
+struct arena_block;
+
 struct cameo_compiled {
     void *library;
     const struct cm_compiled *info;
     struct cm_mapping weights; /* none where they are inside */
     struct cameo_registry *registry;
     struct cameo_model *model;
-    void *_Atomic spare;        /* the arena of a run that is over; or NULL */
-    _Atomic size_t arena_bytes; /* that was enough so far */
+    struct arena_block *_Atomic spare; /* the arena of a run that is over; or NULL */
+    size_t arena_bytes;                /* that a run is given at first */
 };
 
 /* ---- elements below a byte ----
@@ -60,6 +62,7 @@ struct lent {
     struct cameo_tensor tensor;
     unsigned char *unpacked; /* owned; NULL: the memory is the value's */
     int64_t shape[CM_MAX_RANK];
+    bool placed; /* an output that has its memory */
 };
 
 struct compiled_run {
@@ -77,13 +80,16 @@ static void *place_output(struct compiled_run *run, size_t i, const int64_t *sha
     const struct cm_compiled_port *port = &info->outputs[i];
     struct lent *lent = &run->lent[info->n_inputs + i];
 
+    if (lent->placed) /* by a try that lacked memory later on; the same inputs give the same shape
+                       */
+        return is_packed(port) ? lent->unpacked : lent->tensor.data;
     lent->tensor = (struct cameo_tensor)CAMEO_TENSOR_INIT;
     run->status =
         cameo_call_allocate(run->call, i, (enum cameo_dtype)port->type, port->rank, shape);
     if (run->status || !cameo_call_output(run->call, i, &lent->tensor))
         return NULL;
-    if (is_packed(port))
-        lent->unpacked = cm_malloc(bytes + 1);
+    lent->placed = true;
+    lent->unpacked = is_packed(port) ? cm_malloc(bytes + 1) : NULL;
     return is_packed(port) ? lent->unpacked : lent->tensor.data;
 }
 
@@ -133,6 +139,26 @@ static bool lend_output(struct compiled_run *run, size_t i)
     return to->data || !bytes;
 }
 
+/* The arena of a run, with its size before it: another thread's may be larger or smaller. */
+struct arena_block {
+    _Alignas(CM_COMPILED_ALIGNMENT) size_t bytes; /* behind this head */
+};
+
+/* One of at least so many bytes: the one of a run that is over, or a new one. */
+static struct arena_block *take_arena(struct cameo_compiled *compiled, size_t bytes)
+{
+    struct arena_block *block = atomic_exchange(&compiled->spare, NULL);
+
+    if (block && block->bytes >= bytes)
+        return block;
+    cm_free(block);
+    block = bytes < SIZE_MAX / 4 ? cm_malloc_aligned(CM_COMPILED_ALIGNMENT, sizeof *block + bytes)
+                                 : NULL;
+    if (block)
+        block->bytes = bytes;
+    return block;
+}
+
 /* Runs with an arena that is large enough, which where it is not fixed is found by trying. */
 static int run_in_arena(struct compiled_run *run)
 {
@@ -144,32 +170,20 @@ static int run_in_arena(struct compiled_run *run)
                                     .weights = compiled->weights.data,
                                     .place = place,
                                     .place_arg = run};
-    size_t bytes = atomic_load(&compiled->arena_bytes);
-    void *arena = atomic_exchange(&compiled->spare, NULL);
+    struct arena_block *block;
+    size_t bytes = compiled->arena_bytes;
     int code;
 
-    for (;; bytes *= 2) {
-        if (!arena)
-            arena = cm_malloc_aligned(CM_COMPILED_ALIGNMENT, bytes);
-        if (!arena)
+    do {
+        block = take_arena(compiled, bytes);
+        if (!block)
             return CM_COMPILED_ARENA;
-        call.arena = arena;
-        call.arena_bytes = bytes;
+        call.arena = block + 1;
+        call.arena_bytes = block->bytes;
+        bytes = 2 * block->bytes;
         code = info->run(&call);
-        if (code != CM_COMPILED_ARENA || fixed || bytes > SIZE_MAX / 4)
-            break;
-        cm_free(arena);
-        arena = NULL;
-    }
-    if (bytes == atomic_load(&compiled->arena_bytes))
-        arena = atomic_exchange(&compiled->spare, arena);
-    else if (bytes > atomic_load(&compiled->arena_bytes)) {
-        void *old = atomic_exchange(&compiled->spare, NULL); /* it is smaller */
-
-        cm_free(old);
-        atomic_store(&compiled->arena_bytes, bytes);
-    }
-    cm_free(arena);
+        cm_free(atomic_exchange(&compiled->spare, block));
+    } while (code == CM_COMPILED_ARENA && !fixed);
     return code;
 }
 
@@ -411,9 +425,8 @@ static enum cm_status open_guarded(struct cm_guard *guard, void *arg)
         return status;
     cameo_model_set_registry(compiled->model, compiled->registry);
     /* What is not planned is guessed at first. */
-    atomic_store(&compiled->arena_bytes,
-                 (size_t)compiled->info->arena_bytes +
-                     (compiled->info->flags & CM_COMPILED_FIXED_ARENA ? 0 : (size_t)1 << 20));
+    compiled->arena_bytes = (size_t)compiled->info->arena_bytes +
+                            (compiled->info->flags & CM_COMPILED_FIXED_ARENA ? 0 : (size_t)1 << 20);
     return CM_OK;
 }
 

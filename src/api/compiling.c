@@ -109,7 +109,8 @@ static enum cm_status make_program(struct cm_api_compile *c, struct cm_arena *ar
     const struct cm_model_file *file = c->core->file;
     struct cm_obstacles obstacles = {.arena = arena};
     /* Passes that make no operators of their own. */
-    const struct cm_lower_options lower = {.only = "simplify,fold,merge,inference,transposes,regions", .obstacles = &obstacles};
+    const struct cm_lower_options lower = {
+        .only = "simplify,fold,merge,inference,transposes,regions", .obstacles = &obstacles};
     /* Weights that old files list as inputs are weights all the same. */
     const struct cm_import_options import = {.constant_defaults = true, .obstacles = &obstacles};
     const struct cm_mlir_lower_options options = {.is_pure = c->options.pure,

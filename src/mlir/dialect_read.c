@@ -217,7 +217,7 @@ static enum cm_status choose_opsets(struct cm_dialect_reader *r)
                            CM_STR_FMT(range->needs_first), (long long)range->first,
                            CM_STR_FMT(range->needs_last), (long long)range->last);
         opset->domain = range->domain;
-        opset->version = range->last < newest ? range->last : newest;
+        opset->version = range->last < newest ? range->last : newest ? newest : 1;
         cm_msg_set(&opset->msg, CM_OPSET_DOMAIN);
         cm_msg_set(&opset->msg, CM_OPSET_VERSION);
         cm_msg_set(&model->msg, CM_MODEL_OPSET_IMPORT);

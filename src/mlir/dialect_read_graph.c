@@ -364,10 +364,27 @@ static enum cm_status join_inputs(struct graph_reading *g)
     return CM_OK;
 }
 
+/* Outputs have their types already. */
+static void forget_outputs(struct graph_reading *g)
+{
+    const struct cm_value_infos *const outputs = &g->out->output;
+    struct cm_map names = {0};
+    size_t kept = 0;
+
+    for (size_t i = 0; i < outputs->count; i++)
+        cm_map_insert(&names, g->r->arena, outputs->items[i].name, NULL);
+    for (size_t i = 0; i < g->value_info.count; i++)
+        if (!cm_map_find(&names, g->value_info.items[i].name))
+            g->value_info.items[kept++] = g->value_info.items[i];
+    g->value_info.count = kept;
+}
+
 static void store_lists(struct graph_reading *g)
 {
     struct cm_graph_proto *const out = g->out;
 
+    if (g->function)
+        forget_outputs(g);
     if (g->nodes.count) {
         out->node = (struct cm_nodes){g->nodes.items, g->nodes.count};
         cm_msg_set(&out->msg, CM_GRAPH_NODE);

@@ -251,7 +251,12 @@ static enum cm_status read_region(struct reading *n, const struct cm_dialect_nam
         graph = CM_LIST_ADD(r->arena, &out->graphs);
     else
         graph = out->g = CM_NEW(r->arena, struct cm_graph_proto);
-    return cm_dialect_read_graph(r, names, region, NULL, notes ? notes : &nothing, "", graph);
+    CM_TRY(cm_dialect_read_graph(r, names, region, NULL, notes ? notes : &nothing, "", graph));
+    if (r->foreign && !cm_msg_has(&graph->msg, CM_GRAPH_NAME)) {
+        graph->name = name;
+        cm_msg_set(&graph->msg, CM_GRAPH_NAME);
+    }
+    return CM_OK;
 }
 
 /* The name of the i-th region of an operator, where the text has none: then_branch stands before
@@ -461,5 +466,7 @@ enum cm_status cm_dialect_read_node(struct cm_dialect_reader *r, struct cm_diale
 
     CM_TRY(find_operator(&n));
     CM_TRY(read_attributes(&n, names));
+    if (n.is_custom && r->foreign) /* whatever version: nobody says */
+        narrow(r, &(struct cm_dialect_operator){.domain = out->domain, .last = INT64_MAX});
     return read_names(&n, names);
 }

@@ -1,12 +1,25 @@
 /* What templates of control flow ask about the bodies of their node. */
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/op.h"
 #include "mlir/lowering_state.h"
 
 #include <string.h>
 
-enum { BODY_DEPTH = 100 }; /* of bodies in each other */
+/* What a value is under its first name. */
+static cm_value original(const struct cm_mlir_lowering *l, cm_value value)
+{
+    const struct cm_node *node = cm_value_get(l->module, value)->node;
 
-/* The values of a body as terms: their names may be used in lines, and their types asked for. */
+    while (node && node->op && node->op->is_copy && cm_node_input(node, 0)) {
+        value = cm_node_input(node, 0);
+        node = cm_value_get(l->module, value)->node;
+    }
+    return value;
+}
+
+/* The values of a body as terms: their names may be used in lines, and their types asked for.
+ * Results are told by their first names, so that a template sees which inputs are handed on; those
+ * that are computed have a name once the nodes are there. */
 static struct cm_term value_list(struct cm_mlir_lowering *l, struct cm_template_run *run,
                                  const struct cm_graph *body, bool is_input)
 {
@@ -14,36 +27,34 @@ static struct cm_term value_list(struct cm_mlir_lowering *l, struct cm_template_
     struct cm_term *items = CM_NEW_ARRAY(l->arena, struct cm_term, count + 1);
 
     for (size_t i = 0; i < count; i++) {
-        const cm_value value = is_input ? body->inputs[i] : body->outputs[i].value;
+        const cm_value value = is_input ? body->inputs[i] : original(l, body->outputs[i].value);
         struct cm_error err = {0};
         if (cm_mlir_check_value(l, value, &err) != CM_OK) {
             cm_template_refuse(run, "%s", err.text);
             return CM_TERM_ABSENT;
         }
-        items[i] =
-            (struct cm_term){.kind = CM_TERM_VALUE, .i = value, .text = cm_mlir_name(l, value)};
+        /* A result gets its name where its node is lowered. */
+        const bool is_named = is_input || l->names[value].size || cm_mlir_contents(l, value);
+        items[i] = (struct cm_term){.kind = CM_TERM_VALUE,
+                                    .i = value,
+                                    .text = is_named ? cm_mlir_name(l, value) : CM_STR("")};
     }
     return (struct cm_term){.kind = CM_TERM_LIST, .items = items, .count = count};
 }
 
-/* The lines of all nodes of a body, which may read its inputs by their names from here on. */
+/* The lines of all nodes of a body, which may read its inputs by their names from here on. How deep
+ * bodies lie in each other is limited where a model is read. */
 static void put_nodes(struct cm_mlir_lowering *l, struct cm_template_run *run,
                       struct cm_graph *body)
 {
     struct cm_error err = {0};
 
-    if (l->body_depth >= BODY_DEPTH) {
-        cm_template_refuse(run, "bodies lie in each other more than %d deep", BODY_DEPTH);
-        return;
-    }
-    l->body_depth++;
     l->indent++;
     if (cm_mlir_nodes(l, body, &err) != CM_OK) {
         cm_template_refuse(run, "%s", err.text);
         l->is_told = true;
     }
     l->indent--;
-    l->body_depth--;
 }
 
 bool cm_mlir_body_call(const struct cm_mlir_use *use, struct cm_template_run *run,

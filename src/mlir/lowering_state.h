@@ -37,7 +37,6 @@ struct cm_mlir_lowering {
         size_t count, capacity;
     } kernels;
     size_t n_uses; /* of templates: each has a prefix of its own */
-    int body_depth;
     bool is_told; /* why a body cannot be lowered, and so the node it belongs to */
     struct cm_error *err;
 };

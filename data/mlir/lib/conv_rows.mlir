@@ -16,7 +16,7 @@
 @let index %line = ${counts[r - 1]}
 @set few = width == 1 ? literal(0, T) : "dense<" + literal(0, T) + ">"
 %none = arith.constant ${few} : ${V}
-@if width > 1 and strides[r - 1] != 1
+@if width > 1 and strides[r - 1] > 2
 %offsets = arith.constant dense<[${[i * strides[r - 1] for i in range(width)]}]> : vector<${width}xindex>
 %mask = arith.constant dense<true> : vector<${width}xi1>
 @end
@@ -60,6 +60,12 @@ scf.for %o${i} = %zero to %size${i} step %one {
 @else
 @if strides[r - 1] == 1
       %element = vector.load ${x}[%at] : ${row}, ${V}
+@elif strides[r - 1] == 2
+// Every other element of two pieces, which overlap so that nothing behind the last one is read.
+@let index %at_more = %at + ${width - 1}
+      %piece = vector.load ${x}[%at] : ${row}, ${V}
+      %piece_more = vector.load ${x}[%at_more] : ${row}, ${V}
+      %element = vector.shuffle %piece, %piece_more [${[i * 2 < width ? i * 2 : i * 2 + 1 for i in range(width)]}] : ${V}, ${V}
 @else
       %element = vector.gather ${x}[%at] [%offsets], %mask, %none : ${row}, vector<${width}xindex>, vector<${width}xi1>, ${V} into ${V}
 @end

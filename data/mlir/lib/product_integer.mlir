@@ -58,7 +58,7 @@
 @do flat("%b_wide", dims(B), b_sizes, "i32", "%in_b")
 @do fresh_memory(sizes, "i32")
 @do batches(batch, a_steps, b_steps, m, n)
-@do product_blocks("i32", m, n, k, "%in_a", a_at, k, "%in_b", b_at, n, none, none, row, c_at, n, none, 0)
+@do product("i32", m, n, k, "%in_a", a_at, "%in_b", b_at, row, c_at)
 @do end_batches(batch)
 @end
 @set sum_sizes = sizes

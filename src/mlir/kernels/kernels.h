@@ -113,8 +113,8 @@ void cameo_conv_bf16(intptr_t x, intptr_t w, intptr_t y, CAMEO_CONV_SIZES, intpt
                      intptr_t scratch, intptr_t scratch_bytes);
 
 /* The same with weights packed beforehand. It pays where the result has few places (14 x 14 and
- * fewer). Depthwise convolutions (groups == in_channels) have no packed form: call cameo_conv_f32.
- */
+ * fewer). Depthwise convolutions (groups == in_channels) are slow this way: cameo_conv_f32 has a
+ * loop of its own for them. */
 void cameo_conv_packed_f32(intptr_t x, intptr_t packed, intptr_t y, CAMEO_CONV_SIZES, intptr_t bias,
                            intptr_t residual, intptr_t activation, float low, float high,
                            intptr_t scratch, intptr_t scratch_bytes);

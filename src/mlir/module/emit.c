@@ -25,14 +25,14 @@ void cm_mlir_start_targets(void)
 
 char *cm_mlir_targets(void)
 {
-    struct cm_mlir_text text = {0};
+    struct cm_mlir_string text = {0};
 
     cm_mlir_start_targets();
     for (LLVMTargetRef target = LLVMGetFirstTarget(); target; target = LLVMGetNextTarget(target)) {
         const char *name = LLVMGetTargetName(target);
 
-        cm_mlir_text_add(&text, name, strlen(name));
-        cm_mlir_text_add(&text, "\n", 1);
+        cm_mlir_string_add(&text, name, strlen(name));
+        cm_mlir_string_add(&text, "\n", 1);
     }
     return text.data;
 }
@@ -69,14 +69,14 @@ static LLVMTargetMachineRef make_machine(struct cm_mlir_build *build, LLVMTarget
     const bool native = strcmp(job->cpu, "native") == 0;
     char *cpu = native ? LLVMGetHostCPUName() : NULL;
     char *host = native ? LLVMGetHostCPUFeatures() : NULL;
-    struct cm_mlir_text features = {0};
+    struct cm_mlir_string features = {0};
 
     if (host)
-        cm_mlir_text_add(&features, host, strlen(host));
+        cm_mlir_string_add(&features, host, strlen(host));
     if (job->features[0] && features.size)
-        cm_mlir_text_add(&features, ",", 1);
-    cm_mlir_text_add(&features, job->features, strlen(job->features));
-    cm_mlir_text_add(&features, usual_features(build), strlen(usual_features(build)));
+        cm_mlir_string_add(&features, ",", 1);
+    cm_mlir_string_add(&features, job->features, strlen(job->features));
+    cm_mlir_string_add(&features, usual_features(build), strlen(usual_features(build)));
     if (features.failed)
         return NULL;
     build->has_f16 = converts_f16(build, job->cpu, features.data);

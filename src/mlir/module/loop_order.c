@@ -24,15 +24,15 @@ static bool is_plain(MlirType type)
 
 static MlirAttribute repeat_text(MlirContext context, const char *item, size_t count)
 {
-    struct cm_mlir_text text = {0};
+    struct cm_mlir_string text = {0};
     MlirAttribute result = {0};
 
-    cm_mlir_text_add(&text, "[", 1);
+    cm_mlir_string_add(&text, "[", 1);
     for (size_t i = 0; i < count; i++) {
-        cm_mlir_text_add(&text, i ? ", " : "", i ? 2 : 0);
-        cm_mlir_text_add(&text, item, strlen(item));
+        cm_mlir_string_add(&text, i ? ", " : "", i ? 2 : 0);
+        cm_mlir_string_add(&text, item, strlen(item));
     }
-    cm_mlir_text_add(&text, "]", 1);
+    cm_mlir_string_add(&text, "]", 1);
     if (!text.failed)
         result = cm_ir_parse(context, text.data);
     free(text.data);
@@ -125,12 +125,12 @@ static bool read_nest(MlirOperation op, struct nest *out)
 
 static void add_to_text(MlirStringRef piece, void *text)
 {
-    cm_mlir_text_add(text, piece.data, piece.length);
+    cm_mlir_string_add(text, piece.data, piece.length);
 }
 
 static bool is_parallel(const struct nest *nest, intptr_t loop)
 {
-    struct cm_mlir_text text = {0};
+    struct cm_mlir_string text = {0};
 
     mlirAttributePrint(mlirArrayAttrGetElement(nest->kinds, loop), add_to_text, &text);
     const bool found = text.data && strstr(text.data, "parallel");

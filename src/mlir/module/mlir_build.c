@@ -20,7 +20,7 @@
 
 /* ---- messages ---- */
 
-void cm_mlir_text_add(struct cm_mlir_text *text, const char *data, size_t size)
+void cm_mlir_string_add(struct cm_mlir_string *text, const char *data, size_t size)
 {
     if (text->size + size + 1 > text->room) {
         const size_t room = 2 * (text->size + size + 1);
@@ -40,7 +40,7 @@ void cm_mlir_text_add(struct cm_mlir_text *text, const char *data, size_t size)
 
 static void add_piece(MlirStringRef piece, void *text)
 {
-    cm_mlir_text_add(text, piece.data, piece.length);
+    cm_mlir_string_add(text, piece.data, piece.length);
 }
 
 bool cm_mlir_build_fail(struct cm_mlir_build *build, const char *format, ...)
@@ -53,14 +53,14 @@ bool cm_mlir_build_fail(struct cm_mlir_build *build, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    cm_mlir_text_add(&build->error, text, strlen(text));
+    cm_mlir_string_add(&build->error, text, strlen(text));
     return false;
 }
 
 /* loc("-":12:3) is told as "line 12, column 3: ". */
-static void add_place(struct cm_mlir_text *text, MlirLocation where)
+static void add_place(struct cm_mlir_string *text, MlirLocation where)
 {
-    struct cm_mlir_text printed = {0};
+    struct cm_mlir_string printed = {0};
     int line = 0, column = 0;
     char place[64];
 
@@ -68,7 +68,7 @@ static void add_place(struct cm_mlir_text *text, MlirLocation where)
     const char *at = printed.data ? strchr(printed.data, ':') : NULL;
     if (at && sscanf(at, ":%d:%d", &line, &column) == 2) {
         snprintf(place, sizeof place, "line %d, column %d: ", line, column);
-        cm_mlir_text_add(text, place, strlen(place));
+        cm_mlir_string_add(text, place, strlen(place));
     }
     free(printed.data);
 }
@@ -77,14 +77,14 @@ static void add_place(struct cm_mlir_text *text, MlirLocation where)
 static MlirLogicalResult on_diagnostic(MlirDiagnostic diagnostic, void *data)
 {
     struct cm_mlir_build *build = data;
-    struct cm_mlir_text *text = &build->error;
+    struct cm_mlir_string *text = &build->error;
 
     if (mlirDiagnosticGetSeverity(diagnostic) != MlirDiagnosticError || text->size)
         return mlirLogicalResultSuccess();
     add_place(text, mlirDiagnosticGetLocation(diagnostic));
     mlirDiagnosticPrint(diagnostic, add_piece, text);
     if (mlirDiagnosticGetNumNotes(diagnostic) > 0) {
-        cm_mlir_text_add(text, "; ", 2);
+        cm_mlir_string_add(text, "; ", 2);
         mlirDiagnosticPrint(mlirDiagnosticGetNote(diagnostic, 0), add_piece, text);
     }
     return mlirLogicalResultSuccess();
@@ -96,7 +96,7 @@ bool cm_mlir_build_passes(struct cm_mlir_build *build, const char *passes)
 {
     const MlirPassManager manager = mlirPassManagerCreate(build->context);
     const MlirOpPassManager top = mlirPassManagerGetAsOpPassManager(manager);
-    struct cm_mlir_text error = {0};
+    struct cm_mlir_string error = {0};
 
     mlirPassManagerEnableVerifier(manager, false);
     bool done = mlirLogicalResultIsSuccess(
@@ -189,12 +189,12 @@ static bool to_dialect(struct cm_mlir_build *build)
                       "affine,canonicalize,cse,"
                       "convert-vector-to-scf,loop-invariant-code-motion,convert-scf-to-cf") &&
            find_main(build) && cm_mlir_return_early(build) && cm_mlir_convert_floats(build) &&
-           cm_mlir_build_passes(build, passes);
+           cm_mlir_build_passes(build, passes) && cm_mlir_move_as_integers(build);
 }
 
 static bool print_module(struct cm_mlir_build *build)
 {
-    struct cm_mlir_text text = {0};
+    struct cm_mlir_string text = {0};
 
     mlirOperationPrint(mlirModuleGetOperation(build->module), add_piece, &text);
     if (text.failed || !text.data) {
@@ -281,13 +281,13 @@ static void close_build(struct cm_mlir_build *build)
 
 static void tell_failure(struct cm_mlir_build *build, struct cm_mlir_product *out)
 {
-    struct cm_mlir_text text = {0};
+    struct cm_mlir_string text = {0};
 
     cm_mlir_release(out);
-    cm_mlir_text_add(&text, build->stage, strlen(build->stage));
-    cm_mlir_text_add(&text, ": ", 2);
-    cm_mlir_text_add(&text, build->error.data ? build->error.data : "unknown",
-                     build->error.data ? build->error.size : 7);
+    cm_mlir_string_add(&text, build->stage, strlen(build->stage));
+    cm_mlir_string_add(&text, ": ", 2);
+    cm_mlir_string_add(&text, build->error.data ? build->error.data : "unknown",
+                       build->error.data ? build->error.size : 7);
     out->error = text.data;
 }
 

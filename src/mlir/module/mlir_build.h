@@ -11,7 +11,7 @@
 #include <mlir-c/IR.h>
 
 /* Text that grows; after a failed allocation it stays as it was and `failed` is set. */
-struct cm_mlir_text {
+struct cm_mlir_string {
     char *data;
     size_t size, room;
     bool failed;
@@ -30,8 +30,8 @@ struct cm_mlir_build {
     bool has_f16; /* the target has instructions that convert float16 */
     LLVMContextRef llvm;
     LLVMModuleRef code;
-    struct cm_mlir_text error; /* the first one that was reported */
-    const char *stage;         /* what is being done, for messages */
+    struct cm_mlir_string error; /* the first one that was reported */
+    const char *stage;           /* what is being done, for messages */
 };
 
 #define CM_MLIR_PART    "cm_part_"
@@ -40,7 +40,7 @@ struct cm_mlir_build {
 
 enum { CM_MLIR_CONTEXT, CM_MLIR_WEIGHTS, CM_MLIR_ARENA };
 
-void cm_mlir_text_add(struct cm_mlir_text *text, const char *data, size_t size);
+void cm_mlir_string_add(struct cm_mlir_string *text, const char *data, size_t size);
 
 /* Keeps the reason unless there is one already. */
 bool cm_mlir_build_fail(struct cm_mlir_build *build, const char *format, ...)
@@ -71,6 +71,8 @@ bool cm_mlir_order_loops(struct cm_mlir_build *build);
 bool cm_mlir_return_early(struct cm_mlir_build *build);
 /* Arithmetic and conversions of float16 and bfloat16 that need no runtime library. */
 bool cm_mlir_convert_floats(struct cm_mlir_build *build);
+/* Narrow floats that the target cannot convert become integers, in LLVM's dialect. */
+bool cm_mlir_move_as_integers(struct cm_mlir_build *build);
 /* LLVM's part: translate, link, add constants, optimize, write. */
 bool cm_mlir_emit(struct cm_mlir_build *build);
 

@@ -205,16 +205,16 @@ static MlirOperation make_function(struct outline *o, const MlirType *types)
 
 static void add_to_part(MlirStringRef piece, void *text)
 {
-    cm_mlir_text_add(text, piece.data, piece.length);
+    cm_mlir_string_add(text, piece.data, piece.length);
 }
 
 static char *print_part(MlirOperation function, bool apart)
 {
-    struct cm_mlir_text text = {0};
+    struct cm_mlir_string text = {0};
     const MlirOpPrintingFlags flags = mlirOpPrintingFlagsCreate();
 
     mlirOpPrintingFlagsUseLocalScope(flags);
-    cm_mlir_text_add(&text, apart ? "apart " : "", apart ? 6 : 0);
+    cm_mlir_string_add(&text, apart ? "apart " : "", apart ? 6 : 0);
     mlirOperationPrintWithFlags(function, flags, add_to_part, &text);
     mlirOpPrintingFlagsDestroy(flags);
     if (text.failed) {

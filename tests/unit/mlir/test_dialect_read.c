@@ -59,6 +59,8 @@ static void read_foreign(struct cm_arena *arena)
     CHECK_STR(graph->node.items[2].input.items[0], "3_1");
     CHECK_STR(graph->node.items[3].attribute.items[0].name, "then_branch");
     CHECK_INT(graph->node.items[3].attribute.items[0].g->node.count, 0);
+    CHECK_STR(graph->node.items[3].attribute.items[0].g->name, "then_branch");
+    CHECK_INT(graph->value_info.count, 4); /* of what is not an output */
     CHECK_STR(graph->node.items[3].output.items[0], "out");
     CHECK_STR(graph->node.items[4].op_type, "Identity");
     CHECK_STR(graph->output.items[1].name, "same");
@@ -78,12 +80,16 @@ static void read_generic(struct cm_arena *arena)
         "tensor<2xf32>, sym_name = \"f\"}> ({\n"
         "  ^bb0(%arg0: tensor<2xf32>):\n"
         "    %0 = \"onnx.ReduceSumV11\"(%arg0) {axes = [0]} : (tensor<2xf32>) -> tensor<1xf32>\n"
-        "    \"onnx.Return\"(%0) : (tensor<1xf32>) -> ()\n"
+        "    %1 = \"onnx.Custom\"(%0) {domain_name = \"mine\", function_name = \"F\"} : "
+        "(tensor<1xf32>) -> tensor<1xf32>\n"
+        "    \"onnx.Return\"(%1) : (tensor<1xf32>) -> ()\n"
         "  }) : () -> ()\n"
         "}) : () -> ()\n";
     const struct cm_model_proto *model = dialect_parse(arena, cm_str(text));
 
+    CHECK_INT(model->opset_import.count, 2);
     CHECK_INT(model->opset_import.items[0].version, 12);
+    CHECK_STR(model->opset_import.items[1].domain, "mine");
     CHECK_STR(model->graph->input.items[0].name, "x");
     CHECK_STR(model->graph->node.items[0].op_type, "ReduceSum");
     CHECK_INT(model->graph->output.items[0].type->tensor_type->shape->dim.items[0].dim_value, 2);

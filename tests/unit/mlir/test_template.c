@@ -101,6 +101,8 @@ void test_template__names_get_a_prefix_and_operands_their_own(void)
     gives("%y = op %x, %t : f32", "%n_y = op %7, %n_t : f32\n");
     gives("%d${1 + 1} = op %x${3}", "%n_d2 = op %n_x3\n");
     gives("op \"100%x\"", "op \"100%x\"\n");
+    gives("op ${\"%a * %x + %b\" + 2}", "op %n_a * %7 + %n_b2\n");
+    gives("op ${\"5 % of it\"}", "op 5 % of it\n");
     gives("${[\"%d\" + i for i in range(2)]} ${\"%x\"} ${x}", "%n_d0, %n_d1 %7 %7\n");
 }
 
@@ -132,6 +134,8 @@ void test_template__expressions(void)
         {"len(range(4)) + sum([1, 2]) + product([3, 4])", "19"},
         {"min(3, 2) + max(3, 2)", "5"},
         {"join([1, 2], \"x\")", "1x2"},
+        {"chars(\"ij->\")", "i, j, -, >"},
+        {"len(chars(\"\"))", "0"},
         {"quote(\"parallel\")", "\"parallel\""},
         {"bare(\"u16\") + bare(\"f32\")", "i16f32"},
         {"literal(1, \"f32\")", "1.0"},
@@ -194,7 +198,24 @@ void test_template__let_writes_arithmetic(void)
         "%n_v_1 = arith.index_cast %n_a : index to i64\n%n_y = arith.sitofp %n_v_1 : i64 to f32\n");
     gives("@let i8 %y = least", "%n_y = arith.constant -128 : i8\n");
     gives("@let i64 %y = most", "%n_y = arith.constant 9223372036854775807 : i64\n");
+    gives("@let reassoc f32 %y = %a + %b * max(%a, %b)",
+          "%n_v_1 = arith.maximumf %n_a, %n_b : f32\n"
+          "%n_v_2 = arith.mulf %n_b, %n_v_1 fastmath<reassoc> : f32\n"
+          "%n_y = arith.addf %n_a, %n_v_2 fastmath<reassoc> : f32\n");
+    gives("@let reassoc i32 %y = %a + %b", "%n_y = arith.addi %n_a, %n_b : i32\n");
     gives("@let f32 %y = %a", "%n_y = arith.bitcast %n_a : f32 to f32\n");
+}
+
+void test_template__macros_give_variables_to_their_caller(void)
+{
+    gives("@set a = 5\n@do multiplied([2, 3])\n${product_of} ${a}", "6 5\n");
+    gives("@do multiplied([2, \"%b\"])\n${product_of}",
+          "%n_m1_p0 = arith.constant 1 : index\n"
+          "%n_v_3 = arith.constant 2 : index\n"
+          "%n_m1_p1 = arith.muli %n_m1_p0, %n_v_3 : index\n"
+          "%n_m1_p2 = arith.muli %n_m1_p1, %n_b : index\n"
+          "%n_m1_p2\n");
+    fails("@set a = 1\n@give a", "@give is for variables of a macro, and 'a' is not one");
 }
 
 void test_template__mistakes_are_told_with_their_place(void)
