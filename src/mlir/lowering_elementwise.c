@@ -202,8 +202,7 @@ static void check_axes(struct element_loop *loop, cm_value value)
         cm_mlir_line(l, "%%f%zu = arith.cmpi eq, %.*s, %.*s : index", number, CM_STR_FMT(size),
                      CM_STR_FMT(whole));
         cm_mlir_line(l, "%%h%zu = arith.ori %%u%zu, %%f%zu : i1", number, number, number);
-        cm_mlir_line(l,
-                     "cf.assert %%h%zu, \"%.*s: its operands have sizes that do not go together\"",
+        cm_mlir_line(l, "cf.assert %%h%zu, \"%.*s: the sizes of its operands do not match\"",
                      number, CM_STR_FMT(place));
     }
 }
