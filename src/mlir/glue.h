@@ -1,13 +1,13 @@
-/* The C that stands between a program (mlir/program.h) and whoever calls it: a header for people,
- * and a source that checks what the caller gives, hands out memory of the arena and calls the
- * program. The source is compiled for the target by clang (mlir/clang.h); it needs no library, has
- * no state of its own and may run in any number of threads. */
+/* The C that stands between a program (mlir/mlir_program.h) and whoever calls it: a header for
+ * people, and a source that checks what the caller gives, hands out memory of the arena and calls
+ * the program. The source is compiled for the target by clang (mlir/clang.h); it needs no library,
+ * has no state of its own and may run in any number of threads. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_MLIR_GLUE_H
 #define CM_MLIR_GLUE_H
 
 #include "base/arena.h"
-#include "mlir/program.h"
+#include "mlir/mlir_program.h"
 
 enum cm_glue_weights {
     CM_GLUE_INSIDE, /* in the object, as cm_weights */

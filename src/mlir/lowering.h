@@ -1,11 +1,11 @@
-/* From a graph of core operators to a program for MLIR (mlir/program.h), by the templates of
+/* From a graph of core operators to a program for MLIR (mlir/mlir_program.h), by the templates of
  * data/mlir/. Needs no library of MLIR. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_MLIR_LOWERING_H
 #define CM_MLIR_LOWERING_H
 
 #include "graph/graph.h"
-#include "mlir/program.h"
+#include "mlir/mlir_program.h"
 
 struct cm_obstacles;
 

@@ -26,7 +26,7 @@ struct cm_mlir_bytes {
 };
 
 /* The program is one module in MLIR's text form with one public function, cm_main, as
- * mlir/program.h describes it. */
+ * mlir/mlir_program.h describes it. */
 struct cm_mlir_job {
     struct cm_mlir_bytes text;
     enum cm_mlir_form form;

@@ -1,6 +1,6 @@
-/* From a program (mlir/program.h) to the bytes of files: text of a stage, an object, an archive, a
- * shared library or a module of WebAssembly, with the header that describes it and the weights that
- * lie beside it. Nothing is written here but files in a temporary folder. */
+/* From a program (mlir/mlir_program.h) to the bytes of files: text of a stage, an object, an
+ * archive, a shared library or a module of WebAssembly, with the header that describes it and the
+ * weights that lie beside it. Nothing is written here but files in a temporary folder. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_MLIR_PRODUCE_H
 #define CM_MLIR_PRODUCE_H

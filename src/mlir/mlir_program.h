@@ -1,7 +1,12 @@
 /* A model as a program for MLIR: one function on tensors in linalg, tensor, arith, math and scf,
- * and what is needed to call it.
- *
- * The text holds one public function
+ * and what is needed to call it. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_MLIR_PROGRAM_H
+#define CM_MLIR_PROGRAM_H
+
+#include "tensor/tensor.h"
+
+/* The text holds one public function
  *
  *     func.func @cm_main(%context: index, %weights: memref<?xi8>, %arena: memref<?xi8>,
  *                        INPUT.., OUTPUT..)
@@ -29,11 +34,6 @@
  *
  * Where one of them gives 0, cm_main returns at once. `index` is as wide as a pointer. Kernels in C
  * (mlir/kernels) are called the same way: addresses and sizes are of type index. */
-// SPDX-License-Identifier: Apache-2.0
-#ifndef CM_MLIR_PROGRAM_H
-#define CM_MLIR_PROGRAM_H
-
-#include "tensor/tensor.h"
 
 /* An input or an output. */
 struct cm_mlir_port {
