@@ -18,7 +18,9 @@ cf.assert %fits, "${place()}: the columns of the left operand are not as many as
 @set plain = attr("alpha") == 1 and (not has(C) or attr("beta") == 1)
 @set rows_of_c = has(C) ? (rank(C) == 1 ? same(C, 0, Y, 1) : rank(C) == 2 and dim(C, 0) == 1 and same(C, 1, Y, 1)) : false
 @set W = is_float(A) and (T == "f16" or T == "bf16") ? "f32" : T
-@if is_float(A) and not pure
+@set is_thin = m >= 0 and m < 4 and not ta and not tb
+@set by_kernel = is_float(A) and not pure and not is_thin
+@if by_kernel
 @do address(A, dims(A), T, "%a")
 @do address(B, dims(B), T, "%b")
 @set bias = 0
@@ -39,10 +41,10 @@ cf.assert %fits, "${place()}: the columns of the left operand are not as many as
 @do flat(value, [k >= 0 ? k : none, n >= 0 ? n : none], [k, n], W, "%b")
 @do fresh_memory(sizes, W)
 @let index %zero = 0
-@do product_blocks(W, m, n, k, "%a", "%zero", k, "%b", "%zero", n, none, none, row, "%zero", n, none, 0)
+@do product(W, m, n, k, "%a", "%zero", "%b", "%zero", row, "%zero")
 @set held = W
 @end
-@if plain and (not has(C) or (rows_of_c and is_float(A) and not pure))
+@if plain and (not has(C) or (rows_of_c and by_kernel))
 @do finished(memory, memory_dims, held, sizes, Y)
 @else
 %product = bufferization.to_tensor ${memory} restrict writable : ${memref(memory_dims, held)}
