@@ -60,7 +60,7 @@ test-parameters: ## what is trained by default, on exported networks: CASES='FOL
 
 test-compiled: ## ONNX's node suite and random graphs through compiled code, half an hour: COMPILED='--pure --match test_conv*'
 	@tools/setup.sh compile
-	@tools/build.sh release tests python
+	@tools/build.sh release tests
 	@$(PYTHON) tools/test_compiled.py build --random 300 $(COMPILED)
 
 test-checkpoints: ## other frameworks continue what Cameo wrote, and the other way; installs them: CHECKPOINTS=test_jax

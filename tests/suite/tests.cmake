@@ -62,3 +62,13 @@ cameo_add_test(suite/make_fused suite sh ${TESTS_DIR}/suite/make_judged.sh ${PRO
 set_tests_properties(suite/make_fused PROPERTIES FIXTURES_SETUP fused_cases)
 cameo_add_test(suite/fused suite ${VENV_PYTHON} ${TESTS_DIR}/suite/run_suite.py ${TESTS_DIR}/known_failures.txt ${CMAKE_BINARY_DIR}/fused-cases)
 set_tests_properties(suite/fused PROPERTIES FIXTURES_REQUIRED fused_cases)
+
+# A sample through compiled code, and models of our own with open sizes; `make test-compiled` runs them all.
+find_program(CAMEO_CLANG_19 NAMES clang-19 PATHS /usr/lib/llvm-19/bin)
+find_program(CAMEO_LLD_19 NAMES ld.lld-19 PATHS /usr/lib/llvm-19/bin)
+mark_as_advanced(CAMEO_CLANG_19 CAMEO_LLD_19)
+if(TARGET cameo_mlir AND CAMEO_CLANG_19 AND CAMEO_LLD_19)
+  cameo_add_test(suite/compiled suite ${VENV_PYTHON} ${PROJECT_SOURCE_DIR}/tools/test_compiled.py ${CMAKE_BINARY_DIR} --suite ${ONNX_SUITE}/node
+                 --match "test_*_default" --random 10)
+  set_tests_properties(suite/compiled PROPERTIES FIXTURES_REQUIRED onnx_suite COST 200)
+endif()
