@@ -535,6 +535,9 @@ bool cm_mlir_table_call(const struct cm_mlir_use *use, struct cm_template_run *r
         return true;
     }
     if (cm_str_is(function, "stream") && count == 0) {
+        if (use->lowering->options->is_step)
+            cm_template_refuse(run, "it draws random numbers, and a compiled training step would "
+                                    "draw the same ones each time");
         *out = cm_term_int(use->node->stream);
         return true;
     }
