@@ -195,6 +195,45 @@ static int compile(const struct cameo_model *model, const char *path,
     return cli_flush(stdout, "standard output");
 }
 
+/* Is there a file that is not a header of ours? */
+static bool is_foreign_header(const char *path)
+{
+    char line[400] = "";
+    FILE *file = fopen(path, "r");
+
+    if (!file)
+        return false;
+    const bool read = fgets(line, sizeof line, file) != NULL;
+    fclose(file);
+    return !read || !strstr(line, "compiled by cameo");
+}
+
+/* What is written beside FILE must not take the place of what is read, or of others' headers. */
+static int check_neighbours(void)
+{
+    const char *slash = out_path ? strrchr(out_path, '/') : NULL;
+    const char *dot = out_path ? strrchr(slash ? slash : out_path, '.') : NULL;
+    const int size = dot ? (int)(dot - out_path) : 0;
+    char header[4096], weights[4096];
+    int code = CLI_YES;
+
+    if (!dot || (!ends_with(out_path, ".o") && !ends_with(out_path, ".a") &&
+                 !ends_with(out_path, ".so") && !ends_with(out_path, ".wasm")))
+        return CLI_YES;
+    snprintf(header, sizeof header, "%.*s.h", size, out_path);
+    snprintf(weights, sizeof weights, "%.*s.weights", size, out_path);
+    code = cli_may_write("compile: the header", header);
+    if (code == CLI_YES && weights_text && strcmp(weights_text, "beside") == 0)
+        code = cli_may_write("compile: the weights", weights);
+    if (code == CLI_YES && is_foreign_header(header)) {
+        cli_complain("compile: %s is there and was not written by cameo compile; its header goes "
+                     "by that name: choose another name for -o",
+                     header);
+        return CLI_USAGE;
+    }
+    return code;
+}
+
 static int compile_main(char **operands, int count)
 {
     struct cameo_compile_options options = CAMEO_COMPILE_OPTIONS_INIT;
@@ -211,6 +250,8 @@ static int compile_main(char **operands, int count)
     if (cli_load_model(operands[0], NULL, &model, &err) != CAMEO_OK)
         return cli_fail(&err);
     code = cli_may_write("compile: -o", out_path);
+    if (code == CLI_YES)
+        code = check_neighbours();
     if (code == CLI_YES)
         code = compile(model, operands[0], &options);
     cameo_model_free(model);

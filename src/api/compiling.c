@@ -43,7 +43,30 @@ static enum cm_status choose_emit(struct cm_api_compile *c)
     /* An archive is an object to those who ask for one, and the other way round. */
     if (c->emit == CAMEO_EMIT_OBJECT && named == CAMEO_EMIT_ARCHIVE)
         c->emit = named;
+    const bool is_mlir = named == CAMEO_EMIT_ONNX && c->emit <= CAMEO_EMIT_BUFFERS;
+    if (named != CAMEO_EMIT_BY_NAME && named != c->emit && !is_mlir)
+        return cm_fail(&c->err, CM_BAD_ARGUMENT,
+                       "%.300s: the ending of its name does not fit what is to be written",
+                       o->path);
     return CM_OK;
+}
+
+/* WebAssembly has an ending and a target of its own, which go together. */
+static enum cm_status choose_target(struct cm_api_compile *c)
+{
+    struct cameo_compile_options *o = &c->options;
+    const struct cm_str path = cm_str(o->path);
+    const bool by_name = cm_str_ends(path, ".wasm");
+
+    if (by_name && !o->target)
+        o->target = "wasm32";
+    const bool by_target = o->target && cm_str_starts(cm_str(o->target), "wasm");
+    if (c->emit != CAMEO_EMIT_LIBRARY || by_name == by_target)
+        return CM_OK;
+    return cm_fail(&c->err, CM_BAD_ARGUMENT,
+                   by_name ? "%.300s: a .wasm file is for the target wasm32, not for %.100s"
+                           : "%.300s: what is written for %.100s is a .wasm file",
+                   o->path ? o->path : "the library", o->target ? o->target : "this machine");
 }
 
 static enum cm_status check_options(struct cm_api_compile *c,
@@ -62,6 +85,7 @@ static enum cm_status check_options(struct cm_api_compile *c,
         return cm_fail(&c->err, CM_BAD_ARGUMENT,
                        "'%.100s' is not a C identifier of at most 100 letters", o->name);
     CM_TRY(choose_emit(c));
+    CM_TRY(choose_target(c));
     if (!o->path && c->emit >= CAMEO_EMIT_OBJECT)
         return cm_fail(&c->err, CM_BAD_ARGUMENT, "an object needs a path");
     return CM_OK;

@@ -116,7 +116,7 @@ enum cm_status cm_dialect_read_field(struct cm_dialect_reader *r,
     const struct cm_field_info *const field = &info->fields[f];
     void *const at = cm_field_at(msg, field);
     int64_t number;
-    struct cm_str text;
+    struct cm_str text = {0};
 
     switch (field->kind) {
     case CM_FIELD_INT64:
@@ -252,7 +252,7 @@ static enum cm_status read_dim_params(struct cm_dialect_reader *r,
                                       const struct cm_dialect_attr *attr,
                                       struct cm_type_proto *type)
 {
-    struct cm_str rest;
+    struct cm_str rest = {0};
 
     CM_TRY(cm_dialect_read_str(r, attr, &rest));
     struct cm_shape_proto *const shape =

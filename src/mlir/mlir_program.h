@@ -26,6 +26,7 @@
  * After bufferization the module (mlir_module.h) puts buffers of fixed size at places in %arena,
  * and calls for others, which the glue (mlir/glue.h) provides beside cm_output:
  *
+ *     intptr_t cm_times(intptr_t a, intptr_t b);    the largest number where it overflows
  *     intptr_t cm_allocate(intptr_t context, intptr_t bytes);    0: the arena is too small
  *     void cm_release(intptr_t context, intptr_t address);
  *     intptr_t cm_require(intptr_t context, intptr_t holds, intptr_t number);   of cf.assert

@@ -157,8 +157,11 @@ static bool allocate_by_call(struct cm_mlir_build *build, MlirOperation allocati
     if (bytes < 0 || !can_be_viewed(type) || mlirOperationGetNumOperands(allocation) > 64)
         return cm_mlir_build_fail(build, "a buffer has a type that cannot be allocated");
     MlirValue size = cm_ir_index(allocation, bytes);
-    for (intptr_t i = 0; i < mlirOperationGetNumOperands(allocation); i++)
-        size = compute(allocation, "arith.muli", size, mlirOperationGetOperand(allocation, i));
+    /* Sizes may come from data: what overflows must not look small. */
+    for (intptr_t i = 0; i < mlirOperationGetNumOperands(allocation); i++) {
+        const MlirValue factors[] = {size, mlirOperationGetOperand(allocation, i)};
+        size = cm_ir_call(allocation, "cm_times", factors, 2, true);
+    }
     const MlirValue operands[] = {build->arguments[CM_MLIR_CONTEXT], size};
     const MlirValue address = cm_ir_call(allocation, "cm_allocate", operands, 2, true);
     const MlirValue base = address_of(allocation, build->arguments[CM_MLIR_ARENA]);
@@ -234,6 +237,7 @@ bool cm_mlir_plan_arena(struct cm_mlir_build *build)
         cm_mlir_build_fail(build, "memory ran out");
     cm_ir_declare(build->module, "cm_allocate", 2, true);
     cm_ir_declare(build->module, "cm_release", 2, false);
+    cm_ir_declare(build->module, "cm_times", 2, true);
     build->out->arena_is_fixed = true;
     done = done && plan_fixed(build, &found, &order) && allocate_stretches(build, &order) &&
            allocate_owned(build);

@@ -236,14 +236,14 @@ static void describe_functions(struct cm_mlir_build *build)
         size_t length;
         const char *name = LLVMGetValueName2(f, &length);
         const bool apart = starts(name, CM_MLIR_APART);
+        const LLVMAttributeIndex of_function = (LLVMAttributeIndex)LLVMAttributeFunctionIndex;
 
         if (apart)
             promise_distinct(build, f);
         if (starts(name, CM_MLIR_CONVERT))
-            LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex,
-                                    attribute(build, "alwaysinline"));
+            LLVMAddAttributeAtIndex(f, of_function, attribute(build, "alwaysinline"));
         if (apart || starts(name, CM_MLIR_PART))
-            LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, attribute(build, "noinline"));
+            LLVMAddAttributeAtIndex(f, of_function, attribute(build, "noinline"));
     }
 }
 

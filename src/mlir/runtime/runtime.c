@@ -31,6 +31,7 @@ struct cm_run {
 
 void *memcpy(void *to, const void *from, size_t size);
 
+intptr_t cm_times(intptr_t a, intptr_t b);
 intptr_t cm_allocate(intptr_t context, intptr_t bytes);
 void cm_release(intptr_t context, intptr_t address);
 intptr_t cm_require(intptr_t context, intptr_t holds, intptr_t number);
@@ -39,6 +40,14 @@ intptr_t cm_output(intptr_t context, intptr_t index, intptr_t data, intptr_t ran
 static size_t round_up(size_t bytes)
 {
     return (bytes + CM_COMPILED_ALIGNMENT - 1) & ~(size_t)(CM_COMPILED_ALIGNMENT - 1);
+}
+
+/* The size of a buffer, which is the largest number where it is none that can be allocated. */
+intptr_t cm_times(intptr_t a, intptr_t b)
+{
+    if (a == 0 || b == 0)
+        return 0;
+    return a < 0 || b < 0 || a > INTPTR_MAX / b ? INTPTR_MAX : a * b;
 }
 
 static void open_heap(struct cm_run *run, unsigned char *begin, unsigned char *end)
@@ -203,7 +212,7 @@ static int check(const struct cm_compiled_call *call)
 {
     int i;
 
-    if (!WEIGHTS_INSIDE && WEIGHT_BYTES && !is_aligned(call->weights))
+    if (WEIGHTS_INSIDE == 0 && WEIGHT_BYTES != 0 && !is_aligned(call->weights))
         return CM_COMPILED_WEIGHTS;
     if (STATE_BYTES > 0 && !is_aligned(call->state))
         return CM_COMPILED_STATE;

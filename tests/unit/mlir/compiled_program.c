@@ -33,6 +33,7 @@ static const char glue_start[] =
     "  if (x->now > x->run->most) x->run->most = x->now;\n"
     "  return (I)(x->arena + at);\n"
     "}\n"
+    "I cm_times(I a, I b) { return a * b; }\n"
     "void cm_release(I c, I address) {\n"
     "  struct context *x = (struct context *)c; I bytes = *(I *)(address - 64);\n"
     "  x->run->held--; x->now -= bytes;\n"

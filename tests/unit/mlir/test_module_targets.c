@@ -14,48 +14,61 @@
 
 /* One of each kind of arithmetic, in a type that is filled in. */
 static const char kinds[] =
-    "%%x: memref<64x%1$s>, %%d: memref<64xf64>, %%i: memref<64xi32>, %%y: memref<64x%1$s>,\n"
-    "    %%z: memref<64xi64>) {\n"
-    "  %%tx = bufferization.to_tensor %%x restrict : memref<64x%1$s>\n"
-    "  %%td = bufferization.to_tensor %%d restrict : memref<64xf64>\n"
-    "  %%ti = bufferization.to_tensor %%i restrict : memref<64xi32>\n"
-    "  %%e = tensor.empty() : tensor<64x%1$s>\n"
-    "  %%e2 = tensor.empty() : tensor<64xi64>\n"
-    "  %%r = linalg.generic {indexing_maps = [affine_map<(i)->(i)>, affine_map<(i)->(i)>,\n"
+    "%x: memref<64x$>, %d: memref<64xf64>, %i: memref<64xi32>, %y: memref<64x$>,\n"
+    "    %z: memref<64xi64>) {\n"
+    "  %tx = bufferization.to_tensor %x restrict : memref<64x$>\n"
+    "  %td = bufferization.to_tensor %d restrict : memref<64xf64>\n"
+    "  %ti = bufferization.to_tensor %i restrict : memref<64xi32>\n"
+    "  %e = tensor.empty() : tensor<64x$>\n"
+    "  %e2 = tensor.empty() : tensor<64xi64>\n"
+    "  %r = linalg.generic {indexing_maps = [affine_map<(i)->(i)>, affine_map<(i)->(i)>,\n"
     "       affine_map<(i)->(i)>, affine_map<(i)->(i)>], iterator_types = [\"parallel\"]}\n"
-    "       ins(%%tx, %%td, %%ti : tensor<64x%1$s>, tensor<64xf64>, tensor<64xi32>)\n"
-    "       outs(%%e : tensor<64x%1$s>) {\n"
-    "    ^bb0(%%a: %1$s, %%dd: f64, %%ii: i32, %%o: %1$s):\n"
-    "      %%t = arith.truncf %%dd : f64 to %1$s\n"
-    "      %%u = arith.sitofp %%ii : i32 to %1$s\n"
-    "      %%q1 = math.exp %%a : %1$s\n"
-    "      %%q2 = arith.mulf %%q1, %%t : %1$s\n"
-    "      %%q3 = arith.divf %%q2, %%u : %1$s\n"
-    "      %%q4 = math.sqrt %%q3 : %1$s\n"
-    "      %%q5 = math.floor %%q4 : %1$s\n"
-    "      %%q6 = math.tanh %%q5 : %1$s\n"
-    "      %%c = arith.cmpf olt, %%q6, %%a : %1$s\n"
-    "      %%q7 = arith.select %%c, %%q6, %%t : %1$s\n"
-    "      %%q8 = arith.maximumf %%q7, %%u : %1$s\n"
-    "      %%q9 = math.absf %%q8 : %1$s\n"
-    "      %%w1 = math.erf %%q9 : %1$s\n"
-    "      %%w2 = math.powf %%w1, %%a : %1$s\n"
-    "      %%w3 = math.roundeven %%w2 : %1$s\n"
-    "      linalg.yield %%w3 : %1$s\n"
-    "  } -> tensor<64x%1$s>\n"
-    "  %%s = linalg.generic {indexing_maps = [affine_map<(i)->(i)>, affine_map<(i)->(63-i)>],\n"
-    "       iterator_types = [\"parallel\"]} ins(%%r : tensor<64x%1$s>)\n"
-    "       outs(%%e2 : tensor<64xi64>) {\n"
-    "    ^bb0(%%a: %1$s, %%o: i64):\n"
-    "      %%t = arith.fptosi %%a : %1$s to i64\n"
-    "      linalg.yield %%t : i64\n"
+    "       ins(%tx, %td, %ti : tensor<64x$>, tensor<64xf64>, tensor<64xi32>)\n"
+    "       outs(%e : tensor<64x$>) {\n"
+    "    ^bb0(%a: $, %dd: f64, %ii: i32, %o: $):\n"
+    "      %t = arith.truncf %dd : f64 to $\n"
+    "      %u = arith.sitofp %ii : i32 to $\n"
+    "      %q1 = math.exp %a : $\n"
+    "      %q2 = arith.mulf %q1, %t : $\n"
+    "      %q3 = arith.divf %q2, %u : $\n"
+    "      %q4 = math.sqrt %q3 : $\n"
+    "      %q5 = math.floor %q4 : $\n"
+    "      %q6 = math.tanh %q5 : $\n"
+    "      %c = arith.cmpf olt, %q6, %a : $\n"
+    "      %q7 = arith.select %c, %q6, %t : $\n"
+    "      %q8 = arith.maximumf %q7, %u : $\n"
+    "      %q9 = math.absf %q8 : $\n"
+    "      %w1 = math.erf %q9 : $\n"
+    "      %w2 = math.powf %w1, %a : $\n"
+    "      %w3 = math.roundeven %w2 : $\n"
+    "      linalg.yield %w3 : $\n"
+    "  } -> tensor<64x$>\n"
+    "  %s = linalg.generic {indexing_maps = [affine_map<(i)->(i)>, affine_map<(i)->(63-i)>],\n"
+    "       iterator_types = [\"parallel\"]} ins(%r : tensor<64x$>)\n"
+    "       outs(%e2 : tensor<64xi64>) {\n"
+    "    ^bb0(%a: $, %o: i64):\n"
+    "      %t = arith.fptosi %a : $ to i64\n"
+    "      linalg.yield %t : i64\n"
     "  } -> tensor<64xi64>\n"
-    "  bufferization.materialize_in_destination %%r in restrict writable %%y\n"
-    "    : (tensor<64x%1$s>, memref<64x%1$s>) -> ()\n"
-    "  bufferization.materialize_in_destination %%s in restrict writable %%z\n"
+    "  bufferization.materialize_in_destination %r in restrict writable %y\n"
+    "    : (tensor<64x$>, memref<64x$>) -> ()\n"
+    "  bufferization.materialize_in_destination %s in restrict writable %z\n"
     "    : (tensor<64xi64>, memref<64xi64>) -> ()\n"
     "  return\n"
     "}\n";
+
+/* The text with the type in the place of each $. */
+static void fill_in(char *to, size_t size, const char *type)
+{
+    size_t at = 0;
+
+    for (const char *c = kinds; *c && at + 8 < size; c++)
+        if (*c == '$')
+            at += (size_t)snprintf(to + at, size - at, "%s", type);
+        else
+            to[at++] = *c;
+    to[at] = '\0';
+}
 
 static const struct {
     const char *triple, *magic;
@@ -114,7 +127,7 @@ void test_module__objects_for_four_machines_need_math_h_alone(void)
         for (size_t k = 0; k < sizeof types / sizeof types[0]; k++) {
             struct cm_mlir_product product;
 
-            snprintf(text, sizeof text, kinds, types[k]);
+            fill_in(text, sizeof text, types[k]);
             if (!program_build(&(struct program_case){.text = text}, CM_MLIR_OBJECT,
                                targets[i].triple, &product))
                 fail_msg("%s: %s", targets[i].triple, product.error);
