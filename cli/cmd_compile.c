@@ -187,6 +187,8 @@ static int compile(const struct cameo_model *model, const char *path,
         options->write_to = stdout;
     }
     cli_note_newer(model);
+    /* The first signal ends what is run for this, and so the command, which then tidies up. */
+    cli_stop_on_signal();
     if (cameo_model_compile(model, options, &report, &err) != CAMEO_OK)
         return cli_fail(&err);
     if (report)

@@ -108,8 +108,10 @@ static bool lend_input(struct compiled_run *run, size_t i)
     struct lent *lent = &run->lent[i];
 
     lent->tensor = (struct cameo_tensor)CAMEO_TENSOR_INIT;
-    if (!cameo_call_input(run->call, i, &lent->tensor) || lent->tensor.rank != port->rank)
+    if (!cameo_call_input(run->call, i, &lent->tensor) || lent->tensor.rank != port->rank) {
+        run->status = cameo_call_fail(run->call, CAMEO_BAD_ARGUMENT, port->wrong);
         return false;
+    }
     for (int d = 0; d < port->rank; d++)
         lent->shape[d] = lent->tensor.dims[d];
     *to = (struct cm_compiled_tensor){lent->tensor.data, lent->shape, lent->tensor.bytes};
@@ -272,7 +274,9 @@ static void put_values(struct cm_glue_text *text, const struct cm_compiled_port 
     for (size_t i = 0; i < count; i++) {
         const struct cm_compiled_port *port = &ports[i];
 
-        cm_glue_put(text, "%s%s[", i ? ", " : "", cm_dtype_name((enum cm_dtype)port->type));
+        /* Without brackets it is a scalar; with empty ones its rank would be open. */
+        cm_glue_put(text, "%s%s%s", i ? ", " : "", cm_dtype_name((enum cm_dtype)port->type),
+                    port->rank ? "[" : "");
         for (int d = 0; d < port->rank; d++) {
             cm_glue_put(text, "%s", d ? ", " : "");
             if (port->dims[d] >= 0)
@@ -282,7 +286,7 @@ static void put_values(struct cm_glue_text *text, const struct cm_compiled_port 
             else
                 cm_glue_put(text, "?");
         }
-        cm_glue_put(text, "] ");
+        cm_glue_put(text, port->rank ? "] " : " ");
         put_name(text, port->name);
     }
     cm_glue_put(text, ")");

@@ -136,7 +136,8 @@ static enum cm_status make_program(struct cm_api_compile *c, struct cm_arena *ar
     const struct cm_lower_options lower = {
         .only = "simplify,fold,merge,inference,transposes,regions", .obstacles = &obstacles};
     /* Weights that old files list as inputs are weights all the same. */
-    const struct cm_import_options import = {.constant_defaults = true, .obstacles = &obstacles};
+    const struct cm_import_options import = {
+        .constant_defaults = true, .ranks_only = true, .obstacles = &obstacles};
     const struct cm_mlir_lower_options options = {
         .is_pure = c->options.pure, .is_step = c->options.train_step, .obstacles = &obstacles};
     const struct cm_registry *registry = cm_api_operators(NULL, file);

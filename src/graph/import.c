@@ -499,6 +499,15 @@ static enum cm_status import_outputs(struct cm_import_context *context, struct c
     return CM_OK;
 }
 
+static const struct cm_type *without_sizes(struct cm_module *module, const struct cm_type *type)
+{
+    struct cm_dim *dims = CM_NEW_ARRAY(module->arena, struct cm_dim, (size_t)type->rank);
+
+    for (int i = 0; i < type->rank; i++)
+        dims[i] = CM_DIM_ANY;
+    return cm_type_tensor(module->arena, type->dtype, type->rank, dims);
+}
+
 /* Declared types of results, kept by name until the node that makes them is added. */
 static enum cm_status note_declared(struct cm_import_context *context, struct cm_graph *graph,
                                     const struct cm_value_infos *infos, struct cm_error *err)
@@ -513,6 +522,9 @@ static enum cm_status note_declared(struct cm_import_context *context, struct cm
         if (cm_type_from_proto(module->arena, module->symbols, info->type, &type, err))
             continue; /* the checker's business; a hint we cannot read is no hint */
         struct cm_value_def *def = cm_value_get(module, value);
+        if (context->options && context->options->ranks_only && type->kind == CM_KIND_TENSOR &&
+            type->rank > 0)
+            type = without_sizes(module, type);
         def->declared = type;
         const struct cm_type *both = cm_type_meet(module->arena, def->fact.type, type);
         if (both && !cm_type_equal(both, def->fact.type)) {

@@ -50,6 +50,9 @@ struct cm_import_options {
     void *built_arg;
     /* Inputs that have an initializer are constants, unless it is opened. */
     bool constant_defaults;
+    /* Of what results are declared to be, sizes are not believed: who compiles code for them must
+     * know that they hold. */
+    bool ranks_only;
     /* A graph whose inputs, initializers and nodes come behind the model's and read the names of
      * both, as an algorithm of training info does; NULL: none. Needs partial. */
     const struct cm_graph_proto *appended;

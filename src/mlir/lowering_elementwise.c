@@ -148,7 +148,10 @@ static void add(struct cm_mlir_lowering *l, struct cm_mlir_text *to, const char 
     va_start(args, format);
     const int size = vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    cm_mlir_put(l, to, (struct cm_str){text, size > 0 ? (size_t)size : 0});
+    if (size >= 0 && (size_t)size < sizeof text)
+        cm_mlir_put(l, to, (struct cm_str){text, (size_t)size});
+    else if (l->err && l->err->status == CM_OK)
+        cm_fail(l->err, CM_LIMIT, "a part of the program is too long");
 }
 
 /* "affine_map<(d0, d1) -> (d0, 0)>" */

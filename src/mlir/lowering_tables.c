@@ -26,7 +26,7 @@ static bool table_type(struct cm_str name, enum cm_dtype *out)
 static void put_number(enum cm_dtype type, void *data, size_t i, const struct cm_term *from)
 {
     const double real = from->kind == CM_TERM_FLOAT ? from->f : (double)from->i;
-    const int64_t whole = from->kind == CM_TERM_FLOAT ? (int64_t)from->f : from->i;
+    const int64_t whole = from->kind == CM_TERM_FLOAT ? cm_template_whole(from->f) : from->i;
 
     switch (type) {
     case CM_FLOAT:

@@ -27,9 +27,14 @@ void cm_mlir_line(struct cm_mlir_lowering *l, const char *format, ...)
     va_start(args, format);
     const int size = vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    if (size < 0 || (size_t)size >= sizeof text) {
+        if (l->err && l->err->status == CM_OK)
+            cm_fail(l->err, CM_LIMIT, "a line of the program is too long");
+        return;
+    }
     for (int i = 0; i < l->indent; i++)
         cm_mlir_put(l, &l->body, CM_STR("  "));
-    cm_mlir_put(l, &l->body, (struct cm_str){text, size > 0 ? (size_t)size : 0});
+    cm_mlir_put(l, &l->body, (struct cm_str){text, (size_t)size});
     cm_mlir_put(l, &l->body, CM_STR("\n"));
 }
 

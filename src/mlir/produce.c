@@ -58,6 +58,9 @@ static void put_tensor(unsigned char *to, const struct cm_tensor *tensor)
 {
     if (cm_dtype_size(tensor->type) == 0)
         cm_mlir_unpack(to, tensor);
+    else if (tensor->type == CM_BOOL) /* files may hold other bytes than 0 and 1 */
+        for (int64_t i = 0; i < cm_tensor_count(tensor); i++)
+            to[i] = ((const uint8_t *)tensor->data)[i] != 0;
     else if (cm_tensor_bytes(tensor))
         memcpy(to, tensor->data, cm_tensor_bytes(tensor));
 }

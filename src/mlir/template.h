@@ -85,6 +85,9 @@ void cm_template_wrong(struct cm_template_run *run, const char *format, ...) CM_
 void cm_template_refuse(struct cm_template_run *run, const char *format, ...) CM_PRINTF(2, 3);
 bool cm_template_failed(const struct cm_template_run *run);
 
+/* Toward zero; the nearest there is where it does not fit, and 0 for NaN. */
+int64_t cm_template_whole(double value);
+
 static inline struct cm_term cm_term_int(int64_t i)
 {
     return (struct cm_term){.kind = CM_TERM_INT, .i = i};

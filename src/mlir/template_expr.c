@@ -110,6 +110,13 @@ struct cm_str cm_term_print(struct cm_template_run *run, const struct cm_term *t
     return CM_STR_NONE;
 }
 
+int64_t cm_template_whole(double value)
+{
+    if (!(value > -0x1p63))
+        return isnan(value) ? 0 : INT64_MIN;
+    return value < 0x1p63 ? (int64_t)value : INT64_MAX;
+}
+
 static bool is_number(const struct cm_term *term)
 {
     return term->kind == CM_TERM_INT || term->kind == CM_TERM_FLOAT;
@@ -328,7 +335,7 @@ static struct cm_term call(struct expr_reader *e, struct cm_str name, const stru
     if (cm_str_is(name, "float") && count == 1 && is_number(a))
         return (struct cm_term){.kind = CM_TERM_FLOAT, .f = number(a)};
     if (cm_str_is(name, "int") && count == 1 && is_number(a))
-        return cm_term_int((int64_t)number(a));
+        return cm_term_int(a->kind == CM_TERM_INT ? a->i : cm_template_whole(a->f));
     if (cm_str_is(name, "literal") && count == 2 && is_number(a) && b->kind == CM_TERM_TEXT)
         return cm_term_text(
             cm_template_literal(run, number(a), a->i, a->kind == CM_TERM_INT, b->text));

@@ -124,7 +124,7 @@ static struct cm_str emit(struct let_reader *l, const char *op, const char *type
     char list[1024];
     size_t at = 0;
 
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count && at < sizeof list; i++)
         at += (size_t)snprintf(list + at, sizeof list - at, "%s%.*s", i ? ", " : "",
                                CM_STR_FMT(args[i]));
     const bool any_order = l->any_order && (!strcmp(op, "arith.addf") || !strcmp(op, "arith.mulf"));
@@ -148,7 +148,7 @@ struct cm_str cm_template_literal(struct cm_template_run *run, double value, int
     const bool is_float = type.size && (type.data[0] == 'f' || type.data[0] == 'b');
 
     if (!is_float)
-        return cm_arena_printf(arena, "%" PRId64, is_integer ? integer : (int64_t)value);
+        return cm_arena_printf(arena, "%" PRId64, is_integer ? integer : cm_template_whole(value));
     if (!isfinite(value)) {
         /* Bits: sign and exponent all ones, and the top of the fraction for NaN. */
         const int kind = isnan(value) ? 2 : value < 0 ? 1 : 0;
