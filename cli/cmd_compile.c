@@ -126,8 +126,11 @@ static void put_linking(const struct cameo_compilation *report)
     for (size_t i = 0; i < report->need_count; i++)
         math = math || !is_everywhere(report->needs[i]);
     if (!ends_with(report->path, ".wasm")) {
-        put_path("link it: cc main.c ", report->path);
-        fputs(math ? " -lm\n" : "\n", stderr);
+        if (target)
+            fprintf(stderr, "link it: clang-19 --target=%.100s main.c ", target);
+        put_path(target ? "" : "link it: cc main.c ", report->path);
+        fputs(math ? " -lm" : "", stderr);
+        fputs(ends_with(report->path, ".so") ? " -Wl,-rpath,'$ORIGIN'\n" : "\n", stderr);
     }
     if (report->need_count) {
         fputs("it calls", stderr);

@@ -120,9 +120,19 @@ static enum cm_status name_outputs(struct cm_api_compile *c, struct cm_arena *ar
     if (count != c->core->summary.output_count)
         return cm_fail(&c->err, CM_BAD_MODEL, "the program has %zu outputs, not %zu", count,
                        c->core->summary.output_count);
+    if (!count)
+        return cm_fail(&c->err, CM_UNSUPPORTED,
+                       "the model has no outputs: there is nothing to run");
     for (size_t i = 0; i < count; i++) {
         ports[i] = c->program.outputs[i];
         ports[i].name = cm_str(c->core->outputs[i].name.data);
+        for (size_t k = 0; k < c->program.n_inputs; k++)
+            if (cm_str_equal(ports[i].name, c->program.inputs[k].name))
+                return cm_fail(
+                    &c->err, CM_UNSUPPORTED,
+                    "output '%.*s' is an input as well: give it a name of its own, by an "
+                    "Identity",
+                    CM_STR_FMT(ports[i].name));
     }
     c->program.outputs = ports;
     return CM_OK;
@@ -138,8 +148,11 @@ static enum cm_status make_program(struct cm_api_compile *c, struct cm_arena *ar
     /* Weights that old files list as inputs are weights all the same. */
     const struct cm_import_options import = {
         .constant_defaults = true, .ranks_only = true, .obstacles = &obstacles};
-    const struct cm_mlir_lower_options options = {
-        .is_pure = c->options.pure, .is_step = c->options.train_step, .obstacles = &obstacles};
+    const struct cm_mlir_lower_options options = {.is_pure = c->options.pure,
+                                                  .keeps_weights =
+                                                      c->options.weights != CAMEO_WEIGHTS_INSIDE,
+                                                  .is_step = c->options.train_step,
+                                                  .obstacles = &obstacles};
     const struct cm_registry *registry = cm_api_operators(NULL, file);
     struct cm_graph *graph;
 

@@ -227,9 +227,11 @@ void cm_glue_put_header(struct cm_glue_writer *w)
     put_state(w, big);
     w->out->prototype =
         prototype(w, cm_arena_printf(w->arena, "%s_tensor", o->name).data, "inputs", "outputs");
-    cm_glue_put(t, "/* %s; keeps nothing, so any number of threads may call it. */\n%.*s;\n",
-                o->state ? "One training step" : "Runs the model once", (int)w->out->prototype.size,
-                w->out->prototype.data);
+    cm_glue_put(t, "/* %s. */\n%.*s;\n",
+                o->state
+                    ? "One training step; threads may call it at once, each with a state of its own"
+                    : "Runs the model once; keeps nothing, so any number of threads may call it",
+                (int)w->out->prototype.size, w->out->prototype.data);
     cm_glue_put(t,
                 "/* What the number that a run gave means; never NULL. */\n"
                 "const char *%s_error(int code);\n\n"

@@ -11,6 +11,7 @@ struct cm_obstacles;
 
 struct cm_mlir_lower_options {
     bool is_pure;                   /* no kernels in C: generated code only */
+    bool keeps_weights;             /* initializers of the file lie in the weights, however small */
     bool is_step;                   /* run again and again: every run would draw the same numbers */
     struct cm_obstacles *obstacles; /* receives every node that cannot be lowered; may be NULL */
 };

@@ -285,7 +285,9 @@ struct cm_str cm_mlir_name(struct cm_mlir_lowering *l, cm_value value)
     const struct cm_value_def *def = cm_value_get(l->module, value);
     const struct cm_type *of = def->fact.type;
     tensor = unpacked(l, tensor);
-    const bool is_short = cm_tensor_count(tensor) <= CM_MLIR_INLINE;
+    const bool is_weight = l->options->keeps_weights && def->name.size && cm_tensor_count(tensor) &&
+                           def->role == CM_ROLE_INITIALIZER && cm_dtype_is_float(of->dtype);
+    const bool is_short = cm_tensor_count(tensor) <= CM_MLIR_INLINE && !is_weight;
     const struct cm_str type =
         cm_mlir_type_text(l->arena, is_short ? "tensor" : "memref", of->dtype, of->rank, of->dims);
     return is_short ? dense_constant(l, name, tensor, type)
