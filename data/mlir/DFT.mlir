@@ -8,7 +8,7 @@
 @set onesided = attr("onesided") != 0
 @set folded = inverse and onesided
 @let index %zero = 0
-@if not known(dim(input, r - 1))
+@if dim(input, r - 1) != 1 and dim(input, r - 1) != 2
 @let i1(index) %is_number = ${size(input, r - 1)} == 1 || ${size(input, r - 1)} == 2
 cf.assert %is_number, "${place()}: the last axis of its signal is neither 1 nor 2 long"
 @end

@@ -74,9 +74,12 @@ cf.assert %filled${i}, "${place()}: nothing is left of axis ${i} that could be r
 @if r == 0
 %output = tensor.cast %data : ${type(data)} to ${type(output)}
 @elif mode == "constant"
-@if has(constant_value)
+@if has(constant_value) and not (0 in dims(constant_value))
 %zero = arith.constant 0 : index
-@do check_length(constant_value, 1)
+@if none in dims(constant_value)
+@let i1(index) %has_value = ${join(["1"] + sizes(constant_value), " * ")} > 0
+cf.assert %has_value, "${place()}: the value it fills with is not there"
+@end
 %value = tensor.extract %constant_value[${["%zero" for i in range(rank(constant_value))]}] : ${type(constant_value)}
 @else
 %value = arith.constant ${is_float(data) ? "0.0" : "0"} : ${scalar(data)}

@@ -5,7 +5,7 @@
 @let index %one = 1
 @let f64 %height = f64(index ${size(X, 2)})
 @let f64 %width = f64(index ${size(X, 3)})
-@if not known(dim(rois, 1))
+@if dim(rois, 1) != 4
 @let i1(index) %is_region = ${size(rois, 1)} == 4
 cf.assert %is_region, "${place()}: its regions are not rows of 4 numbers"
 @end
