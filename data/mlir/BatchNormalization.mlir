@@ -10,6 +10,13 @@
 @set channels = r > 1 ? numbers[1] : 1
 @set line = tensor([channels >= 0 ? channels : none], W)
 @set unknown = [c for c in [channels] if not (c >= 0)]
+@for p in [scale, B, input_mean, input_var]
+@if r > 1
+@do check_same(p, 0, X, 1)
+@else
+@do check_length(p, 1)
+@end
+@end
 @set mean = input_mean
 @set variance = input_var
 @set S = elem(input_mean)

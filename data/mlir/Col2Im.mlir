@@ -27,6 +27,11 @@
 cf.assert %fits${i}, "${place()}: no window fits into its image"
 @let index %count${i} = floordiv(%room${i}, ${strides[i]}) + 1
 @end
+// Products that have wrapped are none to divide by.
+@let f64 %all_taps = ${join(["1"] + ["f64(index " + "%kernel" + i + ")" for i in range(r)], " * ")}
+@let f64 %all_columns = ${join(["1"] + ["f64(index " + "%count" + i + ")" for i in range(r)], " * ")}
+@let i1(f64) %divides = %all_taps <= 4611686018427387904.0 && %all_columns <= f64(index ${in_sizes[2]})
+cf.assert %divides, "${place()}: its columns are not those of its image's windows"
 @do multiplied(["%kernel" + i for i in range(r)])
 @let index %taps = ${product_of}
 @do multiplied(["%count" + i for i in range(r)])

@@ -8,6 +8,10 @@
 @set onesided = attr("onesided") != 0
 @set folded = inverse and onesided
 @let index %zero = 0
+@if dim(input, r - 1) != 1 and dim(input, r - 1) != 2
+@let i1(index) %is_number = ${size(input, r - 1)} == 1 || ${size(input, r - 1)} == 2
+cf.assert %is_number, "${place()}: the last axis of its signal is neither 1 nor 2 long"
+@end
 // The axis, and what is before and behind it.
 @set where = has(axis) ? const(axis) : [-2]
 @set a = known(where) ? (where[0] < 0 ? where[0] + r : where[0]) : none
@@ -18,6 +22,7 @@
 @set inner = product([1] + [dim(input, b) for b in range(a + 1, r - 1)])
 @set lines = product([inner] + [dim(input, b) for b in range(a)])
 @else
+@do check_length(axis, 1)
 %axis_raw = tensor.extract %axis[${["%zero" for b in range(rank(axis))]}] : ${type(axis)}
 @let index %axis_given = index(i64 %axis_raw)
 @let index %at = %axis_given < 0 ? %axis_given + ${r} : %axis_given
@@ -43,6 +48,7 @@ cf.assert %is_axis, "${place()}: its axis is out of range for the signal"
 @if known(n)
 @let index %n = ${n}
 @elif has(dft_length)
+@do check_length(dft_length, 1)
 %length = tensor.extract %dft_length[${["%zero" for b in range(rank(dft_length))]}] : ${type(dft_length)}
 @let index %n = index(${elem(dft_length)} %length)
 @else

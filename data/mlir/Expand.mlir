@@ -3,6 +3,9 @@
 @set q = rank(output)
 @set target = const(shape)
 @set n = dim(shape, 0)
+@if not known(n)
+@refuse "the number of sizes it is given is not known"
+@end
 // How axes are read: along with the result, at 0, or, where that is seen when it runs, either.
 @set along = [same(input, i, output, i + q - r) for i in range(r)]
 @set fixed = known(target)

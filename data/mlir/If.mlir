@@ -1,6 +1,7 @@
 // One of two bodies, by a condition. Results of a known size are written to one place by both.
 @set wanted = [o for o in range(len(outputs)) if has(outputs[o])]
 @let index %zero = 0
+@do check_length(cond, 1)
 %holds = tensor.extract %cond[${["%zero" for axis in range(rank(cond))]}] : ${type(cond)}
 @for o in wanted
 @if not (none in dims(outputs[o]))

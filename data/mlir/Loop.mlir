@@ -8,11 +8,13 @@
 @let index %zero = 0
 @let index %one = 1
 @if has(cond)
+@do check_length(cond, 1)
 %first = tensor.extract %cond[${["%zero" for a in range(rank(cond))]}] : ${type(cond)}
 @else
 %first = arith.constant true
 @end
 @if has(M)
+@do check_length(M, 1)
 %limit = tensor.extract %M[${["%zero" for a in range(rank(M))]}] : ${type(M)}
 @else
 @let i64 %limit = most
@@ -74,6 +76,7 @@
   scf.yield ${["%next" + j for j in each]} : ${types}
 }
 @else
+@do check_length(out[0], 1)
   %again = tensor.extract ${out[0]}[${["%zero" for a in range(rank(out[0]))]}] : ${type(out[0])}
 @let i64 %turn1 = %turn + 1
   scf.yield ${["%turn1", "%again"] + ["%next" + j for j in each]} : ${["i64", "i1"] + types}

@@ -1,6 +1,10 @@
 // The largest pixel of each cell of regions of images; a cell without pixels is zero.
 @let index %zero = 0
 @let index %one = 1
+@if dim(rois, 1) != 5
+@let i1(index) %is_region = ${size(rois, 1)} == 5
+cf.assert %is_region, "${place()}: its regions are not rows of 5 numbers"
+@end
 @let index %regions = ${size(rois, 0)}
 @let f64 %images = f64(index ${size(X, 0)})
 scf.for %i = %zero to %regions step %one {

@@ -4,6 +4,7 @@
 @let index %one = 1
 @for name in ["bins", "length", "rate", "low", "high"]
 @set x = name == "bins" ? num_mel_bins : name == "length" ? dft_length : name == "rate" ? sample_rate : name == "low" ? lower_edge_hertz : upper_edge_hertz
+@do check_length(x, 1)
 %given_${name} = tensor.extract ${x}[${["%zero" for b in range(rank(x))]}] : ${type(x)}
 @end
 @let index %bins = index(${elem(num_mel_bins)} %given_bins)

@@ -13,6 +13,7 @@ cf.assert %four, "${place()}: a box is not of four numbers"
 @set n = size(scores, 2)
 @set N = dim(scores, 2)
 @if has(max_output_boxes_per_class)
+@do check_length(max_output_boxes_per_class, 1)
 %asked = tensor.extract %max_output_boxes_per_class[${["%c0" for i in range(rank(max_output_boxes_per_class))]}] : ${type(max_output_boxes_per_class)}
 @let i64 %at_most = min(max(%asked, 0), i64(index ${n}))
 @let index %most = index(i64 %at_most)
@@ -20,11 +21,13 @@ cf.assert %four, "${place()}: a box is not of four numbers"
 @let index %most = 0
 @end
 @if has(iou_threshold)
+@do check_length(iou_threshold, 1)
 %iou = tensor.extract %iou_threshold[${["%c0" for i in range(rank(iou_threshold))]}] : ${type(iou_threshold)}
 @else
 @let f32 %iou = 0
 @end
 @if has(score_threshold)
+@do check_length(score_threshold, 1)
 %least = tensor.extract %score_threshold[${["%c0" for i in range(rank(score_threshold))]}] : ${type(score_threshold)}
 @end
 @let index %samples = %most > 0 ? ${size(scores, 0)} : 0

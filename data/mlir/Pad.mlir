@@ -51,8 +51,9 @@
 @let i64 %front${i} = %front${i}_${n}
 @let i64 %back${i} = %back${i}_${n}
 @end
-@let index %first${i} = index(i64 %front${i})
-@let index %last${i} = index(i64 %back${i})
+// So far that nothing fits is far enough at 2^61: sums of these do not wrap.
+@let index %first${i} = max(min(index(i64 %front${i}), 2305843009213693952), -2305843009213693952)
+@let index %last${i} = max(min(index(i64 %back${i}), 2305843009213693952), -2305843009213693952)
 @let index %skip${i} = max(-%first${i}, 0)
 @let index %before${i} = max(%first${i}, 0)
 @let index %inside${i} = ${size(data, i)} - %skip${i} + min(%last${i}, 0)
@@ -73,8 +74,12 @@ cf.assert %filled${i}, "${place()}: nothing is left of axis ${i} that could be r
 @if r == 0
 %output = tensor.cast %data : ${type(data)} to ${type(output)}
 @elif mode == "constant"
-@if has(constant_value)
+@if has(constant_value) and not (0 in dims(constant_value))
 %zero = arith.constant 0 : index
+@if none in dims(constant_value)
+@let i1(index) %has_value = ${join(["1"] + sizes(constant_value), " * ")} > 0
+cf.assert %has_value, "${place()}: the value it fills with is not there"
+@end
 %value = tensor.extract %constant_value[${["%zero" for i in range(rank(constant_value))]}] : ${type(constant_value)}
 @else
 %value = arith.constant ${is_float(data) ? "0.0" : "0"} : ${scalar(data)}

@@ -15,6 +15,9 @@
 @do parameter(y_zero_point)
 @set zero_one = one
 @set has_bias = has(B)
+@if has_bias
+@do check_same(B, 0, w, 0)
+@end
 %empty = tensor.empty(${[s for s in sum_sizes if not (s >= 0)]}) : ${tensor(sum_dims, elem(y))}
 %codes = linalg.generic {
     indexing_maps = [affine_map<(${all}) -> (${all})>, ${has_bias ? "affine_map<(" + join(all, ", ") + ") -> (d1)>, " : ""}affine_map<(${all}) -> (${all})>],

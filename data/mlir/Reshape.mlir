@@ -5,6 +5,9 @@
 @set target = const(shape)
 @set open = [j for j in range(q) if not known(dim(reshaped, j))]
 @if open or not grouping[1] or not known(target)
+@if not known(target)
+@do check_length(shape, q)
+@end
 @for j in range(q)
 @if known(target)
 @let index %raw${j} = ${target[j]}

@@ -17,6 +17,14 @@
 @set lengths = by_sizes ? const(sizes) : none
 @set corners = crop ? const(roi) : none
 @set stretched = by_sizes and policy == "stretch"
+@if by_scales
+@do check_length(scales, n)
+@else
+@do check_length(sizes, n)
+@end
+@if crop
+@do check_length(roi, 2 * n)
+@end
 // What is known of each axis: its sizes and scale as f64, and the part that is cropped.
 @for k in range(n)
 @set a = axes[k]

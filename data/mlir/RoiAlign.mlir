@@ -5,6 +5,10 @@
 @let index %one = 1
 @let f64 %height = f64(index ${size(X, 2)})
 @let f64 %width = f64(index ${size(X, 3)})
+@if dim(rois, 1) != 4
+@let i1(index) %is_region = ${size(rois, 1)} == 4
+cf.assert %is_region, "${place()}: its regions are not rows of 4 numbers"
+@end
 @let index %regions = ${size(rois, 0)}
 @let i1(index) %equal = %regions == ${size(batch_indices, 0)}
 cf.assert %equal, "${place()}: there are not as many images as regions"

@@ -51,7 +51,7 @@
 @if axes_known
 @let i64 %from${i} = ${known(s) ? s[k] : "%start" + k}
 @let i64 %to${i} = ${known(e) ? e[k] : "%end" + k}
-@let i64 %by${i} = ${known(p) ? p[k] : "%step" + k}
+@let i64 %given${i} = ${known(p) ? p[k] : "%step" + k}
 @else
 @let i64 %from${i}_0 = 0
 @let i64 %to${i}_0 = %size${i}
@@ -64,8 +64,9 @@
 @end
 @let i64 %from${i} = %from${i}_${n}
 @let i64 %to${i} = %to${i}_${n}
-@let i64 %by${i} = %by${i}_${n}
+@let i64 %given${i} = %by${i}_${n}
 @end
+@let i64 %by${i} = max(min(%given${i}, ${far}), -${far})
 @let i1(i64) %ahead${i} = %by${i} > 0
 @let i64 %most${i} = %ahead${i} ? %size${i} : %size${i} - 1
 @let i64 %least${i} = %ahead${i} ? 0 : -1

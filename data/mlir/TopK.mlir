@@ -7,6 +7,7 @@
 @set T = E in ["f64", "i64", "u64"] ? "i64" : "i32"
 %c0 = arith.constant 0 : index
 %c1 = arith.constant 1 : index
+@do check_length(K, 1)
 %asked = tensor.extract %K[${["%c0" for i in range(rank(K))]}] : ${type(K)}
 @let index %k = index(i64 %asked)
 @set wanted = dim(Values, axis)

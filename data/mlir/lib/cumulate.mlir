@@ -8,6 +8,7 @@
 %c0 = arith.constant 0 : index
 %c1 = arith.constant 1 : index
 @if not known(a)
+@do check_length(axis, 1)
 %raw = tensor.extract ${axis}[${["%c0" for i in range(rank(axis))]}] : ${type(axis)}
 @let index %given = index(${elem(axis)} %raw)
 @let index %along = %given < 0 ? %given + ${r} : %given

@@ -5,11 +5,7 @@
 @if known(contents)
 @set extents = contents
 @else
-@do numbers(x)
-@if not (numbers[0] >= 0)
-@let i1(index) %enough = ${numbers[0]} == ${n}
-cf.assert %enough, "${place()}: a shape does not have ${n} elements"
-@end
+@do check_length(x, n)
 @for i in range(n)
 @let index %at${i} = ${i}
 %raw${i} = tensor.extract ${x}[%at${i}] : ${type(x)}

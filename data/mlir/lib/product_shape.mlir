@@ -23,6 +23,14 @@ cf.assert %fits, "${place()}: the columns of the left operand are not as many as
 @set batch = []
 @for i in range(r)
 @if known(dim(Y, i))
+@if not (ab[i] >= 0 and bb[i] >= 0)
+@set y = dim(Y, i)
+@let i1(index) %a_fits${i} = ${ab[i]} == 1 || ${ab[i]} == ${y}
+@let i1(index) %b_fits${i} = ${bb[i]} == 1 || ${bb[i]} == ${y}
+@let i1(index) %one_fits${i} = ${ab[i]} == ${y} || ${bb[i]} == ${y}
+@let i1 %fit${i} = %a_fits${i} && %b_fits${i} && %one_fits${i}
+cf.assert %fit${i}, "${place()}: batch axes of its operands do not broadcast"
+@end
 @set batch = batch + [dim(Y, i)]
 @else
 @let index %batch${i} = ${ab[i]} == 1 ? ${bb[i]} : ${ab[i]}
