@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool only_list, expanded, core;
+static bool only_list, expanded, core, pure;
 static const char *filter, *junit_path, *backend, *scaled_text, *without, *erased;
 static size_t threads;
 
@@ -137,7 +137,7 @@ static bool run_case(struct test_case *test, const struct cli_tolerance *base)
     bool passed = false;
     if (core && !to_core(test, model, &cores))
         ; /* the reason is noted */
-    else if (is_compiled() && !test_compile(test, model, &compiled))
+    else if (is_compiled() && !test_compile(test, model, pure, &compiled))
         ; /* there too */
     else if (subject = compiled ? cameo_compiled_model(compiled)
                        : cores  ? cores
@@ -294,6 +294,7 @@ static const struct cli_option options[] = {
     {"--expanded", NULL, NULL, "run operators by their function bodies where they have one",
      CLI_FLAG, &expanded},
     {"--core", NULL, NULL, "expand to core operators, and run no others", CLI_FLAG, &core},
+    {"--pure", NULL, NULL, "with --backend compiled: generated code only", CLI_FLAG, &pure},
     {"--erase", NULL, "WHAT", "dims or ranks: forget what models declare of shapes", CLI_TEXT,
      &erased},
     {"--junit", NULL, "FILE", "write the results as JUnit XML", CLI_TEXT, &junit_path},

@@ -32,9 +32,9 @@ void test_read_tolerance(const char *folder, struct cli_tolerance *tolerance);
 /* Runs every data set; false with a reason in test when one differs. */
 bool test_run_sets(struct test_case *test, struct cameo_session *session,
                    const struct cli_tolerance *tolerance);
-/* The model compiled for this machine, in a folder that is gone again; false with a reason in
- * test. */
-bool test_compile(struct test_case *test, const struct cameo_model *model,
+/* The model compiled for this machine, in a folder that is gone again; pure: without our kernels.
+ * False with a reason in test. */
+bool test_compile(struct test_case *test, const struct cameo_model *model, bool pure,
                   struct cameo_compiled **out);
 double test_seconds(void); /* of a clock that only goes forward */
 int test_write_junit(const char *path, const struct test_list *list);

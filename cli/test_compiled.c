@@ -19,7 +19,7 @@ static void remove_folder(const char *folder)
     rmdir(folder);
 }
 
-static bool compile_into(struct test_case *test, const struct cameo_model *model,
+static bool compile_into(struct test_case *test, const struct cameo_model *model, bool pure,
                          const char *folder, struct cameo_compiled **out)
 {
     struct cameo_compile_options options = CAMEO_COMPILE_OPTIONS_INIT;
@@ -30,6 +30,7 @@ static bool compile_into(struct test_case *test, const struct cameo_model *model
         return false;
     options.path = path;
     options.name = "compiled_case";
+    options.pure = pure;
     if (cameo_model_compile(model, &options, NULL, &err) != CAMEO_OK)
         test->refused = err.status == CAMEO_UNSUPPORTED;
     else if (cameo_compiled_open(path, out, &err) == CAMEO_OK)
@@ -38,7 +39,7 @@ static bool compile_into(struct test_case *test, const struct cameo_model *model
     return false;
 }
 
-bool test_compile(struct test_case *test, const struct cameo_model *model,
+bool test_compile(struct test_case *test, const struct cameo_model *model, bool pure,
                   struct cameo_compiled **out)
 {
     const char *place = getenv("TMPDIR");
@@ -50,7 +51,7 @@ bool test_compile(struct test_case *test, const struct cameo_model *model,
                  strerror(errno));
         return false;
     }
-    const bool made = compile_into(test, model, folder, out);
+    const bool made = compile_into(test, model, pure, folder, out);
     remove_folder(folder); /* an open library needs its file no more */
     return made;
 }
