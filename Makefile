@@ -126,6 +126,8 @@ bench: ## speed beside ONNX Runtime and PyTorch, in the same run: BENCH='--threa
 	@tools/setup.sh bench
 	@tools/build.sh release product
 	@build/bench-venv/bin/python3 bench/measure.py $(BENCH)
+	@$(if $(BENCH),:,build/bench-venv/bin/python3 bench/compiled.py build/cameo build/bench-models)
+	@$(if $(BENCH),:,build/bench-venv/bin/python3 bench/compiled.py build/cameo build/bench-models --pure)
 	@$(if $(BENCH),:,build/bench-venv/bin/python3 bench/tools.py build/cameo build/bench-models/chains)
 
 bench-parts: ## speed of parts: opening files, cost of a node, planning, forests, ONNX's own networks
