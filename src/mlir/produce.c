@@ -202,16 +202,18 @@ static enum cm_status write_glue(struct production *p, const struct cm_mlir_prod
 
 /* ---- files ---- */
 
-/* Is it a function that every C library has: of memory, or of math.h? */
+/* Is it a function that every C library has: of memory, or of math.h? LLVM makes sincos, which
+ * libraries of mathematics have beside it, of a sine and a cosine of one number. */
 static bool is_everywhere(struct cm_str name)
 {
     static const char *const memory[] = {"memcpy", "memset", "memmove"};
     static const char *const math[] = {
-        "acos",      "acosh", "asin", "asinh", "atan",      "atan2", "atanh",     "cbrt",   "ceil",
-        "copysign",  "cos",   "cosh", "erf",   "erfc",      "exp",   "exp2",      "expm1",  "fabs",
-        "floor",     "fma",   "fmax", "fmin",  "fmod",      "hypot", "ldexp",     "lgamma", "log",
-        "log10",     "log1p", "log2", "lrint", "nearbyint", "pow",   "remainder", "rint",   "round",
-        "roundeven", "sin",   "sinh", "sqrt",  "tan",       "tanh",  "tgamma",    "trunc"};
+        "acos",  "acosh",     "asin",  "asinh",  "atan",      "atan2", "atanh",  "cbrt",
+        "ceil",  "copysign",  "cos",   "cosh",   "erf",       "erfc",  "exp",    "exp2",
+        "expm1", "fabs",      "floor", "fma",    "fmax",      "fmin",  "fmod",   "hypot",
+        "ldexp", "lgamma",    "log",   "log10",  "log1p",     "log2",  "lrint",  "nearbyint",
+        "pow",   "remainder", "rint",  "round",  "roundeven", "sin",   "sincos", "sinh",
+        "sqrt",  "tan",       "tanh",  "tgamma", "trunc"};
 
     for (size_t i = 0; i < CM_COUNT(memory); i++)
         if (cm_str_is(name, memory[i]))
