@@ -128,11 +128,10 @@ static enum cm_status name_outputs(struct cm_api_compile *c, struct cm_arena *ar
         ports[i].name = cm_str(c->core->outputs[i].name.data);
         for (size_t k = 0; k < c->program.n_inputs; k++)
             if (cm_str_equal(ports[i].name, c->program.inputs[k].name))
-                return cm_fail(
-                    &c->err, CM_UNSUPPORTED,
-                    "output '%.*s' is an input as well: give it a name of its own, by an "
-                    "Identity",
-                    CM_STR_FMT(ports[i].name));
+                return cm_fail(&c->err, CM_UNSUPPORTED,
+                               "output '%.*s' is an input as well: a copy of it would need a name "
+                               "of its own",
+                               CM_STR_FMT(ports[i].name));
     }
     c->program.outputs = ports;
     return CM_OK;
