@@ -84,7 +84,7 @@ test-pythons: ## its wheels under other interpreters, free-threaded ones too: PY
 	@tools/test_pythons.sh $(PYTHONS)
 
 test-all: ## what takes longer: slow tests, the Python package, sanitizers, aarch64, a short fuzzing
-	@FUZZ_SECONDS=20 tools/sum_steps.sh test-slow test-python asan tsan aarch64 fuzz
+	@FUZZ_SECONDS=15 tools/sum_steps.sh test-slow test-python asan tsan aarch64 fuzz
 
 test-update: ## rewrite the expected output of the command's tests
 	@tools/setup.sh test
