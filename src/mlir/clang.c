@@ -8,11 +8,6 @@
 
 /* ---- which sources ---- */
 
-static bool is_word(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
 /* Behind the parameters that begin at text, which is at "(": the first byte that is no space. */
 static char after_parameters(struct cm_str text)
 {
@@ -37,7 +32,7 @@ bool cm_clang_defines(struct cm_str source, struct cm_str function)
         const struct cm_str rest = {at + function.size, source.size - i - function.size};
 
         if (*at == *function.data && memcmp(at, function.data, function.size) == 0 &&
-            !is_word(at[-1]) && *rest.data == '(' && after_parameters(rest) == '{')
+            !cm_glue_is_word(at[-1]) && *rest.data == '(' && after_parameters(rest) == '{')
             return true;
     }
     return false;

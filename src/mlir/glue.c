@@ -10,11 +10,6 @@
 
 /* ---- names ---- */
 
-static bool is_word(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
@@ -38,7 +33,7 @@ struct cm_str cm_glue_name(struct cm_arena *arena, struct cm_str text)
         size = 6;
     }
     for (size_t i = 0; i < text.size && size < NAME_MAX_SIZE; i++)
-        name[size++] = is_word(text.data[i]) ? text.data[i] : '_';
+        name[size++] = cm_glue_is_word(text.data[i]) ? text.data[i] : '_';
     return (struct cm_str){name, size};
 }
 
@@ -48,7 +43,7 @@ bool cm_glue_name_is_valid(const char *name)
     bool ok = size > 0 && size <= NAME_MAX_SIZE && !is_digit(name[0]);
 
     for (size_t i = 0; i < size; i++)
-        ok = ok && is_word(name[i]);
+        ok = ok && cm_glue_is_word(name[i]);
     return ok;
 }
 

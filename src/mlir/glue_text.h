@@ -40,4 +40,10 @@ struct cm_glue_writer {
 struct cm_str cm_glue_prototype(struct cm_glue_writer *w); /* as the source has it */
 void cm_glue_put_header(struct cm_glue_writer *w);
 
+/* May it stand in a name of C? */
+static inline bool cm_glue_is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
 #endif

@@ -180,7 +180,7 @@ static void read_input(struct cm_mlir_lowering *l, size_t index, cm_value value)
 static void hand_over(struct cm_mlir_lowering *l, size_t index, cm_value value)
 {
     const struct cm_type *type = cm_mlir_type(l, value);
-    const struct cm_str name = cm_mlir_name(l, value), text = cm_mlir_value_type(l, value);
+    const struct cm_str name = cm_mlir_name(l, value);
     const struct cm_str memory =
         cm_mlir_type_text(l->arena, "memref", type->dtype, type->rank, type->dims);
 
@@ -208,7 +208,6 @@ static void hand_over(struct cm_mlir_lowering *l, size_t index, cm_value value)
         "%%ok_out%zu = func.call @cm_output(%%context, %.*s, %%p_out%zu, %.*s, %%at_out%zu) "
         ": (index, index, index, index, index) -> index",
         index, CM_STR_FMT(number), index, CM_STR_FMT(rank), index);
-    (void)text;
 }
 
 static void write_output(struct cm_mlir_lowering *l, size_t index, cm_value value, bool is_fixed)
@@ -272,7 +271,6 @@ enum cm_status cm_mlir_lower(struct cm_graph *graph, const struct cm_mlir_lower_
     CM_TRY(cm_mlir_nodes(&l, graph, err));
     for (size_t i = 0; i < graph->n_outputs; i++) {
         CM_TRY(make_port(&l, "output", graph->outputs[i].value, &outputs[i], err));
-        outputs[i].name = cm_value_get(l.module, graph->outputs[i].value)->name;
         if (outputs[i].is_fixed)
             put_argument(&l, &arguments, "out", i, graph->outputs[i].value);
         write_output(&l, i, graph->outputs[i].value, outputs[i].is_fixed);

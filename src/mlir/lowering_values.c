@@ -204,19 +204,10 @@ static void put_dense(struct cm_mlir_lowering *l, const struct cm_tensor *tensor
 /* The tensor with an element a byte, where its type has fewer bits than that. */
 static const struct cm_tensor *unpacked(struct cm_mlir_lowering *l, const struct cm_tensor *tensor)
 {
-    const int bits = cm_dtype_info(tensor->type)->bits;
-    const int64_t count = cm_tensor_count(tensor);
-
-    if (bits >= 8)
+    if (cm_dtype_info(tensor->type)->bits >= 8)
         return tensor;
-    uint8_t *bytes = CM_NEW_ARRAY(l->arena, uint8_t, (size_t)count + 1);
-    const uint8_t *from = tensor->data;
-    for (int64_t i = 0; i < count; i++) {
-        const int per = 8 / bits;
-        const uint8_t code = (uint8_t)((from[i / per] >> (i % per * bits)) & ((1u << bits) - 1u));
-        const bool is_signed = cm_dtype_info(tensor->type)->kind == CM_CLASS_SIGNED;
-        bytes[i] = is_signed && code >> (bits - 1) ? (uint8_t)(code | (0xFFu << bits)) : code;
-    }
+    uint8_t *bytes = CM_NEW_ARRAY(l->arena, uint8_t, (size_t)cm_tensor_count(tensor) + 1);
+    cm_mlir_unpack(bytes, tensor);
     struct cm_tensor *out = CM_NEW(l->arena, struct cm_tensor);
     *out = cm_tensor_borrow(CM_UINT8, &tensor->shape, bytes);
     return out;
