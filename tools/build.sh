@@ -16,11 +16,13 @@ esac
 # Always said: a prefix of an earlier time would stick in CMake's cache.
 arguments="-DCAMEO_DEV=${DEV:-0} -DCMAKE_INSTALL_PREFIX=${PREFIX:-/usr/local}"
 
-# Reconfigure when asked for something else, or when cmocka came after the first time.
+# Reconfigure when asked for something else, or when cmocka or MLIR came after the first time.
 stamp=$dir/configured-as.txt
 log=$dir/configure.log
 if [ ! -f "$dir/CMakeCache.txt" ] || [ "$(cat "$stamp" 2>/dev/null)" != "$arguments" ] ||
-    grep -q '^CMOCKA_LIBRARY:.*NOTFOUND' "$dir/CMakeCache.txt"; then
+    grep -q '^CMOCKA_LIBRARY:.*NOTFOUND' "$dir/CMakeCache.txt" ||
+    { [ -e /usr/lib/llvm-19/include/mlir-c/IR.h ] && [ -e /usr/lib/llvm-19/include/llvm-c/Core.h ] &&
+        grep -q '^CAMEO_\(MLIR\|LLVM\)_INCLUDE:.*NOTFOUND' "$dir/CMakeCache.txt"; }; then
     generator=
     if [ ! -f "$dir/CMakeCache.txt" ] && command -v ninja >/dev/null; then
         generator="-G Ninja"

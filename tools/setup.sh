@@ -125,11 +125,13 @@ if [ -n "$tests" ]; then
     need libcmocka-dev has_header cmocka.h
     need binutils has nm
     need pkg-config has pkg-config
+    want llvm-19-dev test -e /usr/lib/llvm-19/include/llvm-c/Core.h # libmlir-19-dev does not ask for it
     want libmlir-19-dev test -e /usr/lib/llvm-19/include/mlir-c/IR.h
     want clang-19 has clang-19
     want lld-19 has ld.lld-19
 fi
 if [ "$level" = compile ]; then
+    need llvm-19-dev test -e /usr/lib/llvm-19/include/llvm-c/Core.h
     need libmlir-19-dev test -e /usr/lib/llvm-19/include/mlir-c/IR.h
     need clang-19 has clang-19
     need lld-19 has ld.lld-19

@@ -48,7 +48,7 @@ enum cm_status cm_mlir_open(const struct cm_mlir_module **out, struct cm_error *
         return CM_OK;
     return cm_fail(err, CM_UNSUPPORTED,
                    "compiling needs Cameo's module for MLIR, which is not available (%s); install "
-                   "libmlir-19-dev, clang-19 and lld-19, then build Cameo again",
+                   "libmlir-19-dev, llvm-19-dev, clang-19 and lld-19, then build Cameo again",
                    module.library.why);
 }
 
