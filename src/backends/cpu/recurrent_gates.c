@@ -435,6 +435,25 @@ static CM_ALWAYS_INLINE void rnn_row_back(enum cm_machine machine,
     save(dh, s->columns, s->d_h + row * s->state_row);
 }
 
+/* Adds up the gradients of the gates while they are in the cache. */
+static CM_ALWAYS_INLINE void add_totals(const struct cm_gate_slice_back *s)
+{
+    const int parts = s->kind == CM_RNN ? 1 : 4;
+    for (int part = 0; part < parts; part++) {
+        const float *from = s->d_gates + part * s->hidden;
+        double *totals = s->totals + part * s->hidden, sums[WIDTH] = {0};
+        for (int64_t row = 0; row < s->rows; row++, from += s->gates_row)
+            if (s->columns == WIDTH)
+                for (int j = 0; j < WIDTH; j++)
+                    sums[j] += (double)from[j];
+            else
+                for (int j = 0; j < s->columns; j++)
+                    sums[j] += (double)from[j];
+        for (int j = 0; j < s->columns; j++)
+            totals[j] += sums[j];
+    }
+}
+
 static CM_ALWAYS_INLINE void rows_back_on(enum cm_machine machine,
                                           const struct cm_gate_slice_back *s)
 {
@@ -444,6 +463,8 @@ static CM_ALWAYS_INLINE void rows_back_on(enum cm_machine machine,
         gru_row_back(machine, s, row);
     for (int64_t row = 0; s->kind == CM_RNN && row < s->rows; row++)
         rnn_row_back(machine, s, row);
+    if (s->totals)
+        add_totals(s);
 }
 
 CM_BUILDS(rows_back, (const struct cm_gate_slice_back *s), (machine, s))
