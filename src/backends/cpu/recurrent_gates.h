@@ -70,7 +70,8 @@ struct cm_gate_slice_back {
      * W. */
     float *d_gates;
     int64_t gates_row;
-    double *totals; /* over samples, parts `hidden` apart: those of the rows are added; NULL: none */
+    double
+        *totals; /* over samples, parts `hidden` apart: those of the rows are added; NULL: none */
 };
 
 void cm_gates_backward(const struct cm_gate_slice_back *slice);

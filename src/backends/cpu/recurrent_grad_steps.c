@@ -264,10 +264,9 @@ static void pack_before(void *arg, int64_t begin, int64_t end)
     const struct cm_recurrent_plan *b = &run->p->base;
     for (int64_t at = begin; at < end; at++) {
         const float *h = h_before(run, run->direction, at);
-        cm_sgemm_pack_rows(run->p->samples, b->hidden, h ? h : run->scratch + run->p->zeros,
-                           h ? b->hidden : 0, 1,
-                           run->scratch + run->p->packed_h + at * b->batch * CM_SGEMM_PANEL, 0,
-                           b->batch);
+        cm_sgemm_pack_rows(
+            run->p->samples, b->hidden, h ? h : run->scratch + run->p->zeros, h ? b->hidden : 0, 1,
+            run->scratch + run->p->packed_h + at * b->batch * CM_SGEMM_PANEL, 0, b->batch);
     }
 }
 

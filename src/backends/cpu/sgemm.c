@@ -279,10 +279,10 @@ static void sum_rows(const struct cm_sgemm *p, const struct tile_height *height,
     const bool last = first + k == p->k;
     const float *from = p->a + row * p->a_row + first * p->a_column;
     const bool turned = p->a_row == 1 && p->a_column >= PANEL;
-    const struct rows_of_a a =
-        rows < height->rows ? copy_rows(p, from, k, rows, height->rows, copy)
-        : turned && end - begin > height->columns ? gather_rows(p, from, k, rows, copy)
-                                                  : (struct rows_of_a){from, p->a_row, p->a_column};
+    const struct rows_of_a a = rows < height->rows ? copy_rows(p, from, k, rows, height->rows, copy)
+                               : turned && end - begin > height->columns
+                                   ? gather_rows(p, from, k, rows, copy)
+                                   : (struct rows_of_a){from, p->a_row, p->a_column};
     struct tile t = {.k = k,
                      .a = a.a,
                      .a_row = a.row,
