@@ -18,7 +18,12 @@
 @do result_address(sizes, T)
 @do scratch("%scratch", "%scratch_bytes")
 @do conv_sizes(numbers[0], attr("group"), numbers[1], weight_sizes[0], numbers[2:], counts, kernel, strides, dilations, before)
-@do call_kernel("cameo_conv_" + T, ["%x", "%w", address] + conv_sizes + [has(B) ? "%b" : 0, 0, 0, "%scratch", "%scratch_bytes"], 2)
+@set other = 0
+@set code = 0
+@if T == "f32" or T == "f64"
+@do finishing(Y)
+@end
+@do call_kernel("cameo_conv_" + T, ["%x", "%w", address] + conv_sizes + [has(B) ? "%b" : 0, other, code, "%scratch", "%scratch_bytes"], 2)
 @do finished(memory, memory_dims, T, sizes, Y)
 @else
 @set S = T == "f16" or T == "bf16" ? "f32" : T

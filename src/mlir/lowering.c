@@ -77,7 +77,7 @@ static enum cm_status lower_node(struct cm_mlir_lowering *l, const struct cm_nod
     for (int i = 0; i < node->n_outputs; i++)
         if (node->outputs[i])
             CM_TRY(cm_mlir_check_value(l, node->outputs[i], err));
-    if (!is_needed(l, node))
+    if (!is_needed(l, node) || (node->outputs[0] && l->is_finished[node->outputs[0]]))
         return CM_OK;
     const bool is_region = cm_mlir_is_region(node);
     if (!text && !is_region)
@@ -263,6 +263,7 @@ enum cm_status cm_mlir_lower(struct cm_graph *graph, const struct cm_mlir_lower_
     struct cm_mlir_text arguments = {0};
 
     l.names = CM_NEW_ARRAY(arena, struct cm_str, l.n_names + 1);
+    l.is_finished = CM_NEW_ARRAY(arena, bool, l.n_names + 1);
     for (size_t i = 0; i < graph->n_inputs; i++) {
         CM_TRY(make_port(&l, "input", graph->inputs[i], &inputs[i], err));
         put_argument(&l, &arguments, "in", i, graph->inputs[i]);

@@ -36,7 +36,12 @@ struct cm_mlir_lowering {
         struct cm_str *items;
         size_t count, capacity;
     } kernels;
-    size_t n_uses; /* of templates: each has a prefix of its own */
+    struct {
+        struct cm_mlir_finish *items;
+        size_t count, capacity;
+    } finishes; /* functions that kernels call */
+    bool *is_finished; /* by value: a kernel computes it together with what it is made of */
+    size_t n_uses;     /* of templates: each has a prefix of its own */
     bool is_told;  /* why a body cannot be lowered, and so the node it belongs to */
     struct cm_error *err;
 };
@@ -106,6 +111,16 @@ enum cm_status cm_mlir_region(struct cm_mlir_lowering *l, const struct cm_node *
 /* One linalg.generic over the node's results, with the templates in its body. */
 enum cm_status cm_mlir_elementwise(struct cm_mlir_lowering *l, const struct cm_node *node,
                                    struct cm_error *err);
+/* Is it a constant of one element, which is written where it is used? */
+bool cm_mlir_is_single(struct cm_mlir_lowering *l, cm_value value);
+/* The templates of an elementwise node, or of all nodes of a region, on elements: the names of
+ * those are given, but for constants of one element, and the names of the results told. */
+enum cm_status cm_mlir_elements(struct cm_mlir_lowering *l, const struct cm_node *node,
+                                struct cm_str *scalars, struct cm_str *results,
+                                struct cm_error *err);
+/* [SYMBOL, OTHER]: a function for what follows a value element by element, and the one other tensor
+ * that it reads, or none; those nodes are done then. None: nothing does. */
+struct cm_term cm_mlir_finish(struct cm_mlir_lowering *l, cm_value value);
 /* [[[axes of x, axes of y], ..], sure]: groups of axes that have as many elements on both sides if
  * x reshaped is y; sure: they have, whatever the unknown sizes are. */
 struct cm_term cm_mlir_regroup(struct cm_mlir_lowering *l, cm_value x, cm_value y);
