@@ -9,7 +9,6 @@
 #include "graph/import.h"
 #include "graph/obstacles.h"
 #include "lower/lower.h"
-#include "mlir/lowering.h"
 #include "mlir/open.h"
 
 /* ---- what is asked for ---- */
@@ -147,14 +146,14 @@ static enum cm_status make_program(struct cm_api_compile *c, struct cm_arena *ar
     /* Weights that old files list as inputs are weights all the same. */
     const struct cm_import_options import = {
         .constant_defaults = true, .ranks_only = true, .obstacles = &obstacles};
-    const struct cm_mlir_lower_options options = {.is_pure = c->options.pure,
+    struct cm_mlir_lower_options options = {.is_pure = c->options.pure,
                                                   .keeps_weights =
                                                       c->options.weights != CAMEO_WEIGHTS_INSIDE,
-                                                  .is_step = c->options.train_step,
                                                   .obstacles = &obstacles};
     const struct cm_registry *registry = cm_api_operators(NULL, file);
     struct cm_graph *graph;
 
+    options.n_entries = cm_api_step_entries(c, arena, &options.entries);
     if (!registry)
         return cm_fail(&c->err, CM_NO_MEMORY, "no memory for the operators");
     const struct cm_module_options module_options = {.registry = registry, .files = file->files};

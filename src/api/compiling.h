@@ -4,6 +4,7 @@
 #define CM_API_COMPILING_H
 
 #include "api/api.h"
+#include "mlir/lowering.h"
 #include "mlir/produce.h"
 
 /* One compilation. */
@@ -34,6 +35,9 @@ enum cm_status cm_api_compile_report(struct cm_api_compile *c,
 /* compile_step.c: a trainer for the first values; and which inputs and outputs of the program are
  * variables. */
 enum cm_status cm_api_begin_state(struct cm_api_compile *c) CM_MUST_CHECK;
+/* The entries of the training, for the lowering; 0: it is not a training step. */
+size_t cm_api_step_entries(const struct cm_api_compile *c, struct cm_arena *arena,
+                           const struct cm_mlir_entry **out);
 void cm_api_end_state(struct cm_api_compile *c);
 enum cm_status cm_api_find_state(struct cm_api_compile *c, struct cm_arena *arena,
                                  struct cm_glue_state *state,

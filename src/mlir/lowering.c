@@ -239,6 +239,8 @@ static struct cm_str assemble(struct cm_mlir_lowering *l, const struct cm_mlir_t
     cm_mlir_put(l, &out,
                 CM_STR("  func.func @cm_main(%context: index, %weights: memref<?xi8>,\n"
                        "      %arena: memref<?xi8>"));
+    if (l->random.count)
+        cm_mlir_put(l, &out, CM_STR(",\n      " CM_MLIR_RANDOM ": " CM_MLIR_RANDOM_TYPE));
     cm_mlir_put(l, &out, (struct cm_str){arguments->items, arguments->count});
     cm_mlir_put(l, &out, CM_STR(")\n      attributes {llvm.emit_c_interface} {\n"));
     cm_mlir_put(l, &out, (struct cm_str){l->constants.items, l->constants.count});
@@ -287,6 +289,8 @@ enum cm_status cm_mlir_lower(struct cm_graph *graph, const struct cm_mlir_lower_
                                     .n_weights = l.weights.count,
                                     .weight_bytes = l.weight_bytes,
                                     .kernels = l.kernels.items,
-                                    .n_kernels = l.kernels.count};
+                                    .n_kernels = l.kernels.count,
+                                    .random = l.random.items,
+                                    .n_random = l.random.count};
     return CM_OK;
 }

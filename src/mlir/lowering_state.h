@@ -12,6 +12,10 @@ enum {
     CM_MLIR_LINE = 4096,
 };
 
+/* The random state, as the function has it. */
+#define CM_MLIR_RANDOM      "%random"
+#define CM_MLIR_RANDOM_TYPE "memref<?xi64>"
+
 struct cm_mlir_text {
     char *items;
     size_t count, capacity;
@@ -39,9 +43,20 @@ struct cm_mlir_lowering {
     struct {
         struct cm_mlir_finish *items;
         size_t count, capacity;
-    } finishes; /* functions that kernels call */
+    } finishes;        /* functions that kernels call */
     bool *is_finished; /* by value: a kernel computes it together with what it is made of */
-    size_t n_uses;     /* of templates: each has a prefix of its own */
+    struct {
+        int64_t *items;
+        size_t count, capacity;
+    } random; /* first words of the random state */
+    struct {
+        struct cm_mlir_stream {
+            uint32_t stream;
+            size_t word;
+        } *items;
+        size_t count, capacity;
+    } streams; /* nodes that have a place in it */
+    size_t n_uses; /* of templates: each has a prefix of its own */
     bool is_told;  /* why a body cannot be lowered, and so the node it belongs to */
     struct cm_error *err;
 };
@@ -135,6 +150,11 @@ bool cm_mlir_body_call(const struct cm_mlir_use *use, struct cm_template_run *ru
 bool cm_mlir_table_call(const struct cm_mlir_use *use, struct cm_template_run *run,
                         struct cm_str function, const struct cm_term *args, size_t count,
                         struct cm_term *out);
+
+/* The same for random numbers. */
+bool cm_mlir_random_call(const struct cm_mlir_use *use, struct cm_template_run *run,
+                         struct cm_str function, const struct cm_term *args, size_t count,
+                         struct cm_term *out);
 
 /* An index constant, or the size of an axis: the name of an index. */
 struct cm_str cm_mlir_index(struct cm_mlir_lowering *l, int64_t number);
