@@ -123,12 +123,15 @@ static double *totals_of(const struct backward_run *run, int d)
     return (double *)(void *)(run->scratch + p->totals) + d * p->gates_row;
 }
 
-static void turn_gates(const struct backward_run *run, int d, int64_t slice)
+/* The gates of slices [begin, end) of direction d. */
+static void turn_gates(const void *arg, int d, int64_t begin, int64_t end)
 {
+    const struct backward_run *run = arg;
     const struct backward_plan *p = run->p;
     const struct cm_recurrent_plan *b = &p->base;
-    const int64_t at = position(b, d, run->step), first = slice * CM_CELL_SLICE;
-    const int64_t rest = b->hidden - first, parts = p->parts * b->hidden;
+    const int64_t at = position(b, d, run->step), first = begin * CM_CELL_SLICE;
+    const int64_t rest = b->hidden - first, columns = (end - begin) * CM_CELL_SLICE;
+    const int64_t parts = p->parts * b->hidden;
     const int64_t state = d * b->batch * b->state_row + first;
     const int64_t of_y = (at * b->form.directions + d) * b->batch * b->hidden + first;
     const float *dy = data_of(run->call, DY), *h = h_before(run, d, at);
@@ -136,7 +139,7 @@ static void turn_gates(const struct backward_run *run, int d, int64_t slice)
         .kind = b->kind,
         .is_relu = b->kind == CM_RNN && b->form.activations[d][0].kind == CM_ACT_RELU,
         .rows = b->batch,
-        .columns = (int)(rest < CM_CELL_SLICE ? rest : CM_CELL_SLICE),
+        .columns = rest < columns ? rest : columns,
         .hidden = b->hidden,
         .dy = dy ? dy + of_y : NULL,
         .y = data_of(run->call, Y) + of_y,
@@ -161,37 +164,37 @@ static void turn_gates(const struct backward_run *run, int d, int64_t slice)
     cm_gates_backward(&s);
 }
 
-/* Slices [begin, end) of direction d: what the gates of the step before hand to the state, then the
- * gates of this one. */
-static void turn_group(const void *arg, int d, int64_t begin, int64_t end)
+/* What the gates of the step before hand to slices [begin, end) of direction d of the state. */
+static void turn_state(const void *arg, int d, int64_t begin, int64_t end)
 {
     const struct backward_run *run = arg;
     const struct backward_plan *p = run->p;
     const struct cm_recurrent_plan *b = &p->base;
     float *d_h = run->scratch + p->d_h + d * b->batch * b->state_row;
     const int64_t last = end * CM_CELL_SLICE < b->hidden ? end * CM_CELL_SLICE : b->hidden;
-    if (run->step > 0)
-        cm_sgemm_slice(&(struct cm_sgemm){.m = b->batch,
-                                          .n = b->hidden,
-                                          .k = b->gates * b->hidden,
-                                          .alpha = 1,
-                                          .a = gates_at(run, d, position(b, d, run->step - 1)),
-                                          .a_row = p->gates_row,
-                                          .a_column = 1,
-                                          .b = cm_recurrent_weights(&b->r, run->call->in[R], d),
-                                          .c = d_h,
-                                          .c_row = b->state_row,
-                                          .d = d_h,
-                                          .d_row = b->state_row},
-                       begin * CM_CELL_SLICE, last);
-    for (int64_t slice = begin; run->step < b->steps && slice < end; slice++)
-        turn_gates(run, d, slice);
+    cm_sgemm_slice(&(struct cm_sgemm){.m = b->batch,
+                                      .n = b->hidden,
+                                      .k = b->gates * b->hidden,
+                                      .alpha = 1,
+                                      .a = gates_at(run, d, position(b, d, run->step - 1)),
+                                      .a_row = p->gates_row,
+                                      .a_column = 1,
+                                      .b = cm_recurrent_weights(&b->r, run->call->in[R], d),
+                                      .c = d_h,
+                                      .c_row = b->state_row,
+                                      .d = d_h,
+                                      .d_row = b->state_row},
+                   begin * CM_CELL_SLICE, last);
 }
 
 static void turn_slices(void *arg, int64_t begin, int64_t end)
 {
     const struct backward_run *run = arg;
-    cm_recurrent_each_group(&run->p->base, begin, end, run->step, turn_group, run);
+    const struct cm_recurrent_plan *b = &run->p->base;
+    if (run->step > 0)
+        cm_recurrent_each_group(b, begin, end, run->step, turn_state, run);
+    if (run->step < b->steps)
+        cm_recurrent_each_direction(b, begin, end, turn_gates, run);
 }
 
 static void copy_state(const struct cm_recurrent_plan *b, float *tensor, float *scratch, bool out)

@@ -178,19 +178,36 @@ static int64_t group_size(const struct cm_recurrent_plan *plan)
                                       : CM_FEW_COLUMNS / CM_CELL_SLICE;
 }
 
+void cm_recurrent_each_direction(const struct cm_recurrent_plan *plan, int64_t begin, int64_t end,
+                                 cm_slices_fn *fn, const void *arg)
+{
+    const int64_t slices = plan->slices;
+    for (int d = (int)(begin / slices); d * slices < end; d++)
+        fn(arg, d, begin > d * slices ? begin - d * slices : 0,
+           end < (d + 1) * slices ? end - d * slices : slices);
+}
+
+struct grouping {
+    int64_t size, step;
+    cm_slices_fn *fn;
+    const void *arg;
+};
+
+static void each_group(const void *arg, int d, int64_t first, int64_t last)
+{
+    const struct grouping *g = arg;
+    const int64_t groups = (last - first + g->size - 1) / g->size;
+    for (int64_t i = 0; i < groups; i++) {
+        const int64_t from = first + (g->step % 2 ? groups - 1 - i : i) * g->size;
+        g->fn(g->arg, d, from, from + g->size < last ? from + g->size : last);
+    }
+}
+
 void cm_recurrent_each_group(const struct cm_recurrent_plan *plan, int64_t begin, int64_t end,
                              int64_t step, cm_slices_fn *fn, const void *arg)
 {
-    const int64_t slices = plan->slices, size = group_size(plan);
-    for (int d = (int)(begin / slices); d * slices < end; d++) {
-        const int64_t first = begin > d * slices ? begin - d * slices : 0;
-        const int64_t last = end < (d + 1) * slices ? end - d * slices : slices;
-        const int64_t groups = (last - first + size - 1) / size;
-        for (int64_t i = 0; i < groups; i++) {
-            const int64_t from = first + (step % 2 ? groups - 1 - i : i) * size;
-            fn(arg, d, from, from + size < last ? from + size : last);
-        }
-    }
+    const struct grouping grouping = {group_size(plan), step, fn, arg};
+    cm_recurrent_each_direction(plan, begin, end, each_group, &grouping);
 }
 
 enum {

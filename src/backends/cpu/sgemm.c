@@ -220,19 +220,26 @@ static struct rows_of_a copy_rows(const struct cm_sgemm *p, const float *a, int6
 /* Rows of a transposed operand, one element of each beside the other: where they lie, every step of
  * the sum would touch a line or two of its own, and most of them would be evicted before the next
  * tile. */
-static struct rows_of_a gather_rows(const struct cm_sgemm *p, const float *a, int64_t k, int rows,
+static CM_ALWAYS_INLINE void gather(const float *a, int64_t a_column, int64_t k, const int rows,
                                     float *copy)
 {
     enum { FOUR = 4 };
-    for (int64_t i = 0; i < k; i++) {
-        const float *from = a + i * p->a_column;
-        float *to = copy + i * rows;
+    for (int64_t i = 0; i < k; i++, a += a_column, copy += rows) {
         int r = 0;
         for (; r + FOUR <= rows; r += FOUR)
-            *(four *)(to + r) = *(const four *)(from + r);
+            *(four *)(copy + r) = *(const four *)(a + r);
         for (; r < rows; r++)
-            to[r] = from[r];
+            copy[r] = a[r];
     }
+}
+
+static struct rows_of_a gather_rows(const struct cm_sgemm *p, const float *a, int64_t k, int rows,
+                                    float *copy)
+{
+    if (rows == MOST_ROWS)
+        gather(a, p->a_column, k, MOST_ROWS, copy); /* the loops unrolled */
+    else
+        gather(a, p->a_column, k, rows, copy);
     return (struct rows_of_a){copy, 1, rows};
 }
 
