@@ -48,9 +48,9 @@ struct cm_mlir_lowering {
         struct cm_mlir_stream {
             uint32_t stream;
             size_t word;
-        } *items;
+        } * items;
         size_t count, capacity;
-    } streams; /* nodes that have a place in it */
+    } streams;     /* nodes that have a place in it */
     size_t n_uses; /* of templates: each has a prefix of its own */
     bool is_told;  /* why a body cannot be lowered, and so the node it belongs to */
     struct cm_error *err;
