@@ -72,8 +72,8 @@ static void add_random(const struct cm_mlir_program *p, struct cm_arena *arena, 
 {
     struct cm_tensor *tensor = CM_NEW(arena, struct cm_tensor);
 
-    *tensor = cm_tensor_borrow(CM_INT64, &CM_SHAPE((int64_t)p->n_random),
-                               (void *)(uintptr_t)p->random);
+    *tensor =
+        cm_tensor_borrow(CM_INT64, &CM_SHAPE((int64_t)p->n_random), (void *)(uintptr_t)p->random);
     *initial = tensor;
     state->variables[state->count++] = (struct cm_glue_variable){.name = CM_STR("cameo/random"),
                                                                  .number = number,
@@ -89,8 +89,8 @@ enum cm_status cm_api_find_state(struct cm_api_compile *c, struct cm_arena *aren
     const struct cm_mlir_program *p = &c->program;
     const size_t count = cameo_trainer_variable_count(c->trainer);
 
-    *state =
-        (struct cm_glue_state){.variables = CM_NEW_ARRAY(arena, struct cm_glue_variable, count + 1)};
+    *state = (struct cm_glue_state){.variables =
+                                        CM_NEW_ARRAY(arena, struct cm_glue_variable, count + 1)};
     *initial = CM_NEW_ARRAY(arena, const struct cm_tensor *, count + 1);
     for (size_t i = 0; i < count; i++) {
         const struct cm_str name =

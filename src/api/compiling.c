@@ -147,9 +147,9 @@ static enum cm_status make_program(struct cm_api_compile *c, struct cm_arena *ar
     const struct cm_import_options import = {
         .constant_defaults = true, .ranks_only = true, .obstacles = &obstacles};
     struct cm_mlir_lower_options options = {.is_pure = c->options.pure,
-                                                  .keeps_weights =
-                                                      c->options.weights != CAMEO_WEIGHTS_INSIDE,
-                                                  .obstacles = &obstacles};
+                                            .keeps_weights =
+                                                c->options.weights != CAMEO_WEIGHTS_INSIDE,
+                                            .obstacles = &obstacles};
     const struct cm_registry *registry = cm_api_operators(NULL, file);
     struct cm_graph *graph;
 

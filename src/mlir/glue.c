@@ -302,8 +302,7 @@ static void put_call(struct cm_glue_writer *w)
     cm_glue_put(t, "    cm_main(context, weights, weights, 0, WEIGHT_BYTES, 1,\n"
                    "            arena, arena, 0, PLANNED_BYTES, 1");
     if (random)
-        cm_glue_put(t, ",\n            random, random, 0, %zu, 1",
-                    random->bytes / sizeof(int64_t));
+        cm_glue_put(t, ",\n            random, random, 0, %zu, 1", random->bytes / sizeof(int64_t));
     for (size_t i = 0; i < p->n_inputs; i++)
         put_argument(w, true, i);
     for (size_t i = 0; i < p->n_outputs; i++)

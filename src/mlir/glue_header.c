@@ -201,11 +201,12 @@ static void put_state(struct cm_glue_writer *w, const char *big)
     cm_glue_put(t, "/* Fills it with the first values. */\nvoid %s_initialize(%svoid *state);\n",
                 o->name, more);
     if (w->program->n_random)
-        cm_glue_put(t,
-                    "/* What is drawn at random follows from a seed, 0 at first, and from what the steps\n"
-                    " * before have drawn: the seed is set, and all is drawn from the beginning. */\n"
-                    "void %s_seed(%svoid *state, uint64_t seed);\n",
-                    o->name, more);
+        cm_glue_put(
+            t,
+            "/* What is drawn at random follows from a seed, 0 at first, and from what the steps\n"
+            " * before have drawn: the seed is set, and all is drawn from the beginning. */\n"
+            "void %s_seed(%svoid *state, uint64_t seed);\n",
+            o->name, more);
     cm_glue_put(t, "\n");
 }
 

@@ -15,12 +15,12 @@ struct cm_mlir_entry {
 };
 
 struct cm_mlir_lower_options {
-    bool is_pure;                   /* no kernels in C: generated code only */
-    bool keeps_weights;             /* initializers of the file lie in the weights, however small */
+    bool is_pure;       /* no kernels in C: generated code only */
+    bool keeps_weights; /* initializers of the file lie in the weights, however small */
     /* Of a training step, whose random numbers go on from run to run in a random state: the entries
      * of the training, the nodes of which come one after the other. */
     const struct cm_mlir_entry *entries;
-    size_t n_entries; /* 0: it is not a training step */
+    size_t n_entries;               /* 0: it is not a training step */
     struct cm_obstacles *obstacles; /* receives every node that cannot be lowered; may be NULL */
 };
 

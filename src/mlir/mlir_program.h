@@ -12,10 +12,10 @@
  *                        INPUT.., OUTPUT..)
  *
  * and a training step that draws random numbers takes its random state, %random: memref<?xi64>,
- * behind the arena. INPUT is a memref for each input of the model, OUTPUT one for each output of which all sizes are
- * known (is_fixed), in order. Element types are MLIR's: f16, bf16, f32, f64, i8 to i64 for signed
- * and unsigned, i1 for bool (a byte each); types of 8 bits and fewer that MLIR's arithmetic does
- * not know are i8, an element a byte. Other outputs are handed over by
+ * behind the arena. INPUT is a memref for each input of the model, OUTPUT one for each output of
+ * which all sizes are known (is_fixed), in order. Element types are MLIR's: f16, bf16, f32, f64, i8
+ * to i64 for signed and unsigned, i1 for bool (a byte each); types of 8 bits and fewer that MLIR's
+ * arithmetic does not know are i8, an element a byte. Other outputs are handed over by
  *
  *     cm_output(context, i, address, rank, address of rank times int64)
  *

@@ -137,11 +137,10 @@ enum cm_status cm_program_make(struct cm_trainer *trainer, struct cm_program *pr
         .pass = {.training = true, .memory_limit = constants_limit(trainer, program)},
         .with = trainer->options.with_passes,
         .without = trainer->options.without_passes};
-    struct cm_session_options options = {
-        .threads = trainer->options.threads,
-        .memory_limit = trainer->options.memory_limit,
-        .backend = trainer->options.backend,
-        .seed = cm_program_seed(trainer, number)};
+    struct cm_session_options options = {.threads = trainer->options.threads,
+                                         .memory_limit = trainer->options.memory_limit,
+                                         .backend = trainer->options.backend,
+                                         .seed = cm_program_seed(trainer, number)};
     cm_value *sources;
 
     CM_TRY(cm_cut_copy(cut, &program->graph, &sources, err));
