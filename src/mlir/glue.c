@@ -243,11 +243,11 @@ static void put_argument(struct cm_glue_writer *w, bool input, size_t index)
     cm_glue_put(t, ",\n            %.*s, %.*s, 0", (int)where.size, where.data, (int)where.size,
                 where.data);
     for (int d = 0; d < port->rank; d++) {
-        cm_glue_put(t, ", (intptr_t)");
+        cm_glue_put(t, ", (cm_index)");
         put_size(w, port, kind, slot, d);
     }
     for (int d = 0; d < port->rank; d++) {
-        cm_glue_put(t, ", (intptr_t)(1");
+        cm_glue_put(t, ", (cm_index)(1");
         for (int e = d + 1; e < port->rank; e++) {
             cm_glue_put(t, " * ");
             put_size(w, port, kind, slot, e);
@@ -258,9 +258,9 @@ static void put_argument(struct cm_glue_writer *w, bool input, size_t index)
 
 static void put_parameter(struct cm_glue_text *t, int rank)
 {
-    cm_glue_put(t, ", void *, void *, intptr_t");
+    cm_glue_put(t, ", void *, void *, cm_index");
     for (int d = 0; d < 2 * rank; d++)
-        cm_glue_put(t, ", intptr_t");
+        cm_glue_put(t, ", cm_index");
 }
 
 static void put_call(struct cm_glue_writer *w)
@@ -268,7 +268,7 @@ static void put_call(struct cm_glue_writer *w)
     const struct cm_mlir_program *p = w->program;
     struct cm_glue_text *t = &w->source;
 
-    cm_glue_put(t, "void cm_main(intptr_t");
+    cm_glue_put(t, "void cm_main(cm_index");
     put_parameter(t, 1);
     put_parameter(t, 1);
     for (size_t i = 0; i < p->n_inputs; i++)
@@ -277,7 +277,7 @@ static void put_call(struct cm_glue_writer *w)
         if (p->outputs[i].is_fixed)
             put_parameter(t, p->outputs[i].rank);
     cm_glue_put(t, ");\n\nstatic void call_main(const struct cm_compiled_call *call, "
-                   "intptr_t context,\n                      void *arena, void *next)\n{\n"
+                   "cm_index context,\n                      void *arena, void *next)\n{\n"
                    "    void *weights = (void *)(uintptr_t)WEIGHTS;\n\n"
                    "    (void)call;\n    (void)next;\n"
                    "    cm_main(context, weights, weights, 0, WEIGHT_BYTES, 1,\n"
