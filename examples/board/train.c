@@ -33,6 +33,19 @@ void *memset(void *to, int value, size_t size)
     return to;
 }
 
+/* Linux takes the number of a call and its arguments in registers. */
+#if defined(__riscv)
+static long call(long number, long a, long b, long c)
+{
+    register long a7 __asm__("a7") = number;
+    register long a0 __asm__("a0") = a;
+    register long a1 __asm__("a1") = b;
+    register long a2 __asm__("a2") = c;
+
+    __asm__ volatile("ecall" : "+r"(a0) : "r"(a7), "r"(a1), "r"(a2) : "memory");
+    return a0;
+}
+#else /* aarch64 */
 static long call(long number, long a, long b, long c)
 {
     register long x8 __asm__("x8") = number;
@@ -43,6 +56,7 @@ static long call(long number, long a, long b, long c)
     __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2) : "memory");
     return x0;
 }
+#endif
 
 static void put(const char *text)
 {

@@ -252,11 +252,11 @@ static void put_argument(struct cm_glue_writer *w, bool input, size_t index)
     cm_glue_put(t, ",\n            %.*s, %.*s, 0", (int)where.size, where.data, (int)where.size,
                 where.data);
     for (int d = 0; d < port->rank; d++) {
-        cm_glue_put(t, ", (intptr_t)");
+        cm_glue_put(t, ", (cm_index)");
         put_size(w, port, kind, slot, d);
     }
     for (int d = 0; d < port->rank; d++) {
-        cm_glue_put(t, ", (intptr_t)(1");
+        cm_glue_put(t, ", (cm_index)(1");
         for (int e = d + 1; e < port->rank; e++) {
             cm_glue_put(t, " * ");
             put_size(w, port, kind, slot, e);
@@ -267,9 +267,9 @@ static void put_argument(struct cm_glue_writer *w, bool input, size_t index)
 
 static void put_parameter(struct cm_glue_text *t, int rank)
 {
-    cm_glue_put(t, ", void *, void *, intptr_t");
+    cm_glue_put(t, ", void *, void *, cm_index");
     for (int d = 0; d < 2 * rank; d++)
-        cm_glue_put(t, ", intptr_t");
+        cm_glue_put(t, ", cm_index");
 }
 
 static void put_call(struct cm_glue_writer *w)
@@ -280,7 +280,7 @@ static void put_call(struct cm_glue_writer *w)
 
     if (random)
         cm_glue_put(t, "void *memcpy(void *to, const void *from, size_t size);\n");
-    cm_glue_put(t, "void cm_main(intptr_t");
+    cm_glue_put(t, "void cm_main(cm_index");
     put_parameter(t, 1);
     put_parameter(t, 1);
     if (random)
@@ -291,7 +291,7 @@ static void put_call(struct cm_glue_writer *w)
         if (p->outputs[i].is_fixed)
             put_parameter(t, p->outputs[i].rank);
     cm_glue_put(t, ");\n\nstatic void call_main(const struct cm_compiled_call *call, "
-                   "intptr_t context,\n                      void *arena, void *next)\n{\n"
+                   "cm_index context,\n                      void *arena, void *next)\n{\n"
                    "    void *weights = (void *)(uintptr_t)WEIGHTS;\n\n"
                    "    (void)call;\n    (void)next;\n");
     if (random) /* it draws from a copy, which a step that fails leaves behind */

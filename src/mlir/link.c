@@ -14,8 +14,8 @@ const char *cm_link_program(const char *triple)
 
 enum cm_status cm_link_shared(const struct cm_workspace *workspace, const char *linker,
                               const char *triple, const char *name, struct cm_str object,
-                              const char *const *exported, size_t n_exported, struct cm_str *out,
-                              struct cm_error *err)
+                              struct cm_str library, const char *const *exported, size_t n_exported,
+                              struct cm_str *out, struct cm_error *err)
 {
     struct cm_arena *arena = workspace->arena;
     const char **arguments = CM_NEW_ARRAY(arena, const char *, n_exported + 16);
@@ -24,8 +24,11 @@ enum cm_status cm_link_shared(const struct cm_workspace *workspace, const char *
     CM_TRY(cm_workspace_put(workspace, "model.o", object, err));
     arguments[n++] = linker;
     if (cm_link_is_wasm(triple)) {
+        CM_TRY(cm_workspace_put(workspace, "library.bc", library, err));
+        arguments[n++] = cm_workspace_path(workspace, "library.bc");
         arguments[n++] = "--no-entry";
-        arguments[n++] = "--allow-undefined";    /* math.h: imports of the module */
+        arguments[n++] =
+            "--stack-first"; /* one that is too small is a trap, not overwritten data */
         arguments[n++] = "--export=__heap_base"; /* where the caller's memory begins */
         for (size_t i = 0; i < n_exported; i++)
             arguments[n++] = cm_arena_printf(arena, "--export=%s", exported[i]).data;

@@ -11,11 +11,11 @@ bool cm_link_is_wasm(const char *triple);
 const char *cm_link_program(const char *triple);
 
 /* The linked file; its bytes live as long as workspace. Functions that are missing stay open: the
- * program that opens it, or the host of a module of WebAssembly, has them. name is what a shared
- * library calls itself. */
+ * program that opens it has them. A module of WebAssembly takes them from library, bitcode, and
+ * imports nothing. name is what a shared library calls itself. */
 enum cm_status cm_link_shared(const struct cm_workspace *workspace, const char *linker,
                               const char *triple, const char *name, struct cm_str object,
-                              const char *const *exported, size_t n_exported, struct cm_str *out,
-                              struct cm_error *err) CM_MUST_CHECK;
+                              struct cm_str library, const char *const *exported, size_t n_exported,
+                              struct cm_str *out, struct cm_error *err) CM_MUST_CHECK;
 
 #endif

@@ -242,7 +242,7 @@ static struct cm_str assemble(struct cm_mlir_lowering *l, const struct cm_mlir_t
     if (l->random.count)
         cm_mlir_put(l, &out, CM_STR(",\n      " CM_MLIR_RANDOM ": " CM_MLIR_RANDOM_TYPE));
     cm_mlir_put(l, &out, (struct cm_str){arguments->items, arguments->count});
-    cm_mlir_put(l, &out, CM_STR(")\n      attributes {llvm.emit_c_interface} {\n"));
+    cm_mlir_put(l, &out, CM_STR(") {\n"));
     cm_mlir_put(l, &out, (struct cm_str){l->constants.items, l->constants.count});
     cm_mlir_put(l, &out, (struct cm_str){l->body.items, l->body.count});
     cm_mlir_put(l, &out, CM_STR("    return\n  }\n}\n"));

@@ -238,10 +238,26 @@ static enum cm_status check_needs(struct production *p)
     return CM_OK;
 }
 
+/* What a library for the target has to bring along, as bitcode: a module of WebAssembly all that
+ * it calls, others nothing. */
+static enum cm_status compile_library(struct production *p, struct cm_str *out)
+{
+    static const char source[] = "mlir/runtime/freestanding.c";
+    const struct cm_clang_target *target = &p->options->target;
+    struct cm_str text;
+
+    *out = CM_STR_NONE;
+    if (!cm_link_is_wasm(target->triple))
+        return CM_OK;
+    CM_TRY(cm_clang_expand(cm_mlir_source_find(source), p->arena, &text, p->err));
+    return cm_clang_compile(&p->workspace, p->clang, target, "freestanding", text, out, p->err);
+}
+
 static enum cm_status finish(struct production *p, struct cm_str object)
 {
     const struct cm_produce_options *o = p->options;
     struct cm_object_facts facts;
+    struct cm_str library;
     const size_t inside = o->weights == CM_GLUE_INSIDE ? p->out->weights.size : 0;
 
     p->out->bytes = object;
@@ -266,8 +282,12 @@ static enum cm_status finish(struct production *p, struct cm_str object)
     if (o->kind != CM_PRODUCE_LIBRARY)
         return CM_OK;
     tell(p, "linking");
-    return cm_link_shared(&p->workspace, p->linker, o->target.triple, o->file, object,
-                          p->glue.exported, p->glue.n_exported, &p->out->bytes, p->err);
+    CM_TRY(compile_library(p, &library));
+    CM_TRY(cm_link_shared(&p->workspace, p->linker, o->target.triple, o->file, object, library,
+                          p->glue.exported, p->glue.n_exported, &p->out->bytes, p->err));
+    if (library.size)
+        p->out->code_bytes = p->out->bytes.size > inside ? p->out->bytes.size - inside : 0;
+    return CM_OK;
 }
 
 static enum cm_mlir_form form_of(enum cm_produce_kind kind)

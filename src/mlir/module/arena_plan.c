@@ -12,18 +12,18 @@
 static const char *const allocations[] = {"memref.alloc", "memref.alloca", NULL};
 
 /* Bytes of an element in memory; 0: a type that no buffer has. */
-static int64_t element_bytes(const struct cm_mlir_build *build, MlirType type)
+static int64_t element_bytes(MlirType type)
 {
     int64_t bits = 0;
 
     if (mlirTypeIsAIndex(type))
-        bits = build->index_bits;
+        bits = CM_MLIR_INDEX_BITS;
     else if (mlirTypeIsAInteger(type))
         bits = mlirIntegerTypeGetWidth(type);
     else if (mlirTypeIsAFloat(type))
         bits = mlirFloatTypeGetWidth(type);
     else if (mlirTypeIsAComplex(type))
-        return 2 * element_bytes(build, mlirComplexTypeGetElementType(type));
+        return 2 * element_bytes(mlirComplexTypeGetElementType(type));
     for (int64_t bytes = 1; bits > 0 && bytes <= 16; bytes *= 2)
         if (bits <= 8 * bytes)
             return bytes;
@@ -31,9 +31,9 @@ static int64_t element_bytes(const struct cm_mlir_build *build, MlirType type)
 }
 
 /* Bytes of the sizes in the type alone: those that are not known count as 1. -1: too many. */
-static int64_t static_bytes(const struct cm_mlir_build *build, MlirType type)
+static int64_t static_bytes(MlirType type)
 {
-    int64_t bytes = element_bytes(build, mlirShapedTypeGetElementType(type));
+    int64_t bytes = element_bytes(mlirShapedTypeGetElementType(type));
 
     for (intptr_t i = 0; i < mlirShapedTypeGetRank(type); i++)
         if (!mlirShapedTypeIsDynamicDim(type, i) &&
@@ -86,7 +86,7 @@ static bool find_planned(struct cm_mlir_build *build, const struct cm_ir_list *f
             continue;
         if (!cm_mlir_lifetime_find(order, found->items[i], &life))
             return cm_mlir_build_fail(build, "memory ran out");
-        const int64_t bytes = static_bytes(build, type);
+        const int64_t bytes = static_bytes(type);
         if (bytes < 0)
             return cm_mlir_build_fail(build, "a buffer is larger than any memory");
         if (life.escapes)
@@ -105,7 +105,7 @@ static bool plan_fixed(struct cm_mlir_build *build, const struct cm_ir_list *fou
 {
     MlirOperation *ops = calloc(found->count + 1, sizeof *ops);
     struct cm_mlir_place *places = calloc(found->count + 1, sizeof *places);
-    const int64_t most = build->index_bits == 32 ? INT32_MAX : INT64_MAX / 2;
+    const int64_t most = build->pointer_bits == 32 ? INT32_MAX : INT64_MAX / 2;
     size_t count = 0;
     bool done = ops && places;
 
@@ -152,7 +152,7 @@ static MlirValue compute(MlirOperation next, const char *name, MlirValue a, Mlir
 static bool allocate_by_call(struct cm_mlir_build *build, MlirOperation allocation)
 {
     const MlirType type = mlirValueGetType(mlirOperationGetResult(allocation, 0));
-    const int64_t bytes = static_bytes(build, type);
+    const int64_t bytes = static_bytes(type);
 
     if (bytes < 0 || !can_be_viewed(type) || mlirOperationGetNumOperands(allocation) > 64)
         return cm_mlir_build_fail(build, "a buffer has a type that cannot be allocated");

@@ -40,14 +40,25 @@ char *cm_mlir_targets(void)
 /* ---- target ---- */
 
 /* What every machine of a kind that runs an operating system has, where nothing else is said:
- * LLVM's own default for RISC-V has no floats. */
+ * LLVM's own default for RISC-V has no floats. There linkers shorten code, of which clang's part is
+ * written for that: all of it has to be, or calls in the rest miss what has moved. */
 static const char *usual_features(const struct cm_mlir_build *build)
 {
     const struct cm_mlir_job *job = build->job;
 
-    return strncmp(build->triple, "riscv64", 7) == 0 && !job->cpu[0] && !job->features[0]
-               ? "+m,+a,+f,+d,+c"
-               : "";
+    if (strncmp(build->triple, "riscv", 5) != 0)
+        return "";
+    return job->cpu[0] || job->features[0] || strncmp(build->triple, "riscv64", 7) != 0
+               ? "+relax"
+               : "+m,+a,+f,+d,+c,+relax";
+}
+
+/* Adds to a list with commas. */
+static void add_features(struct cm_mlir_string *list, const char *more)
+{
+    if (*more && list->size)
+        cm_mlir_string_add(list, ",", 1);
+    cm_mlir_string_add(list, more, strlen(more));
 }
 
 /* float16 is converted by instructions on every aarch64; on x86-64 since F16C. */
@@ -72,11 +83,9 @@ static LLVMTargetMachineRef make_machine(struct cm_mlir_build *build, LLVMTarget
     struct cm_mlir_string features = {0};
 
     if (host)
-        cm_mlir_string_add(&features, host, strlen(host));
-    if (job->features[0] && features.size)
-        cm_mlir_string_add(&features, ",", 1);
-    cm_mlir_string_add(&features, job->features, strlen(job->features));
-    cm_mlir_string_add(&features, usual_features(build), strlen(usual_features(build)));
+        add_features(&features, host);
+    add_features(&features, job->features);
+    add_features(&features, usual_features(build));
     if (features.failed)
         return NULL;
     build->has_f16 = converts_f16(build, job->cpu, features.data);
@@ -114,7 +123,7 @@ bool cm_mlir_choose_target(struct cm_mlir_build *build)
         return cm_mlir_build_fail(build, "LLVM cannot generate code for '%s'", build->triple);
     const LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(build->machine);
     build->layout = LLVMCopyStringRepOfTargetData(layout);
-    build->index_bits = 8 * LLVMPointerSize(layout);
+    build->pointer_bits = 8 * LLVMPointerSize(layout);
     LLVMDisposeTargetData(layout);
     return true;
 }
@@ -334,6 +343,8 @@ bool cm_mlir_emit(struct cm_mlir_build *build)
     for (size_t i = 0; i < build->job->n_bitcode; i++)
         if (!link_bitcode(build, &build->job->bitcode[i]))
             return false;
+    if (!cm_mlir_match_calls(build))
+        return false;
     add_constants(build);
     hide_all(build);
     if (!optimize(build) || build->error.size)

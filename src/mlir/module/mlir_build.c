@@ -169,7 +169,7 @@ static bool to_buffers(struct cm_mlir_build *build)
 static bool to_dialect(struct cm_mlir_build *build)
 {
     char passes[1024];
-    const unsigned bits = build->index_bits;
+    const int bits = CM_MLIR_INDEX_BITS;
 
     build->stage = "lowering to LLVM";
     set_text_attribute(build, "llvm.data_layout", build->layout);
@@ -177,9 +177,9 @@ static bool to_dialect(struct cm_mlir_build *build)
     snprintf(passes, sizeof passes,
              "arith-expand{include-bf16=true},convert-math-to-llvm,convert-math-to-libm,"
              "convert-complex-to-standard,convert-vector-to-llvm,convert-ub-to-llvm,finalize-"
-             "memref-to-llvm{index-bitwidth=%u},"
-             "convert-arith-to-llvm{index-bitwidth=%u},convert-index-to-llvm{index-bitwidth=%u},"
-             "convert-func-to-llvm{index-bitwidth=%u},convert-cf-to-llvm{index-bitwidth=%u},"
+             "memref-to-llvm{index-bitwidth=%d},"
+             "convert-arith-to-llvm{index-bitwidth=%d},convert-index-to-llvm{index-bitwidth=%d},"
+             "convert-func-to-llvm{index-bitwidth=%d},convert-cf-to-llvm{index-bitwidth=%d},"
              "reconcile-unrealized-casts,canonicalize,cse",
              bits, bits, bits, bits, bits);
     return find_main(build) && cm_mlir_resolve_addresses(build) && cm_mlir_copy_by_loops(build) &&

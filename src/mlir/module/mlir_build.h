@@ -26,7 +26,7 @@ struct cm_mlir_build {
     MlirValue arguments[3]; /* of cm_main: context, weights, arena */
     LLVMTargetMachineRef machine;
     char *layout, *triple; /* as LLVM spells them, for LLVMDisposeMessage */
-    unsigned index_bits;
+    unsigned pointer_bits;
     bool has_f16; /* the target has instructions that convert float16 */
     LLVMContextRef llvm;
     LLVMModuleRef code;
@@ -37,6 +37,10 @@ struct cm_mlir_build {
 #define CM_MLIR_PART    "cm_part_"
 #define CM_MLIR_APART   "cm_apart_"
 #define CM_MLIR_CONVERT "cm_convert_" /* small functions that are always inlined */
+
+/* An index has 64 bits on every target, whatever an address has there: a size or a place that a
+ * model computes must not wrap around, and MLIR 19 lowers vectors with no other index. */
+enum { CM_MLIR_INDEX_BITS = 64 };
 
 enum { CM_MLIR_CONTEXT, CM_MLIR_WEIGHTS, CM_MLIR_ARENA };
 
@@ -73,6 +77,8 @@ bool cm_mlir_return_early(struct cm_mlir_build *build);
 bool cm_mlir_convert_floats(struct cm_mlir_build *build);
 /* Narrow floats that the target cannot convert become integers, in LLVM's dialect. */
 bool cm_mlir_move_as_integers(struct cm_mlir_build *build);
+/* Calls of kernels get the types that the kernels have. */
+bool cm_mlir_match_calls(struct cm_mlir_build *build);
 /* LLVM's part: translate, link, add constants, optimize, write. */
 bool cm_mlir_emit(struct cm_mlir_build *build);
 

@@ -13,6 +13,9 @@
 #define CM_COMPILED_SYMBOL "cameo_compiled"
 enum { CM_COMPILED_ABI = 1 };
 
+/* What MLIR calls an index: sizes, places, and addresses as numbers. */
+typedef int64_t cm_index;
+
 /* Memory of the caller's. The layout is that of struct NAME_tensor in the header of a model. */
 struct cm_compiled_tensor {
     void *data;

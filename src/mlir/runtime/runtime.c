@@ -7,7 +7,7 @@
  *     checks[]                                       the sentences of the program's own checks
  *     N_INPUTS, N_OUTPUTS, N_EQUAL, N_CHECKS, PLANNED_BYTES, WEIGHT_BYTES, WEIGHTS_INSIDE,
  *     STATE_BYTES, CHANGED_BYTES (of it, by a step)
- *     call_main(const struct cm_compiled_call *, intptr_t context, void *arena, void *next)
+ *     call_main(const struct cm_compiled_call *, cm_index context, void *arena, void *next)
  *
  * and it may use no library: memcpy and memset are all that a compiler makes calls to. */
 // SPDX-License-Identifier: Apache-2.0
@@ -31,11 +31,21 @@ struct cm_run {
 
 void *memcpy(void *to, const void *from, size_t size);
 
-intptr_t cm_times(intptr_t a, intptr_t b);
-intptr_t cm_allocate(intptr_t context, intptr_t bytes);
-void cm_release(intptr_t context, intptr_t address);
-intptr_t cm_require(intptr_t context, intptr_t holds, intptr_t number);
-intptr_t cm_output(intptr_t context, intptr_t index, intptr_t data, intptr_t rank, intptr_t shape);
+cm_index cm_times(cm_index a, cm_index b);
+cm_index cm_allocate(cm_index context, cm_index bytes);
+void cm_release(cm_index context, cm_index address);
+cm_index cm_require(cm_index context, cm_index holds, cm_index number);
+cm_index cm_output(cm_index context, cm_index index, cm_index data, cm_index rank, cm_index shape);
+
+static cm_index number_of(const void *address)
+{
+    return (cm_index)(uintptr_t)address;
+}
+
+static void *address_of(cm_index number)
+{
+    return (void *)(uintptr_t)number;
+}
 
 static size_t round_up(size_t bytes)
 {
@@ -43,11 +53,11 @@ static size_t round_up(size_t bytes)
 }
 
 /* The size of a buffer, which is the largest number where it is none that can be allocated. */
-intptr_t cm_times(intptr_t a, intptr_t b)
+cm_index cm_times(cm_index a, cm_index b)
 {
     if (a == 0 || b == 0)
         return 0;
-    return a < 0 || b < 0 || a > INTPTR_MAX / b ? INTPTR_MAX : a * b;
+    return a < 0 || b < 0 || a > INT64_MAX / b ? INT64_MAX : a * b;
 }
 
 static void open_heap(struct cm_run *run, unsigned char *begin, unsigned char *end)
@@ -62,13 +72,13 @@ static void open_heap(struct cm_run *run, unsigned char *begin, unsigned char *e
     }
 }
 
-intptr_t cm_allocate(intptr_t context, intptr_t bytes)
+cm_index cm_allocate(cm_index context, cm_index bytes)
 {
-    struct cm_run *run = (struct cm_run *)context;
+    struct cm_run *run = address_of(context);
     struct cm_heap_block **at = &run->free;
     size_t need;
 
-    if (bytes >= 0 && bytes <= INTPTR_MAX - 3 * CM_COMPILED_ALIGNMENT) {
+    if (bytes >= 0 && bytes <= PTRDIFF_MAX - 3 * CM_COMPILED_ALIGNMENT) {
         need = CM_COMPILED_ALIGNMENT + round_up(bytes ? (size_t)bytes : 1);
         for (; *at; at = &(*at)->next) {
             struct cm_heap_block *block = *at;
@@ -86,7 +96,7 @@ intptr_t cm_allocate(intptr_t context, intptr_t bytes)
             } else {
                 *at = block->next;
             }
-            return (intptr_t)block + CM_COMPILED_ALIGNMENT;
+            return number_of(block) + CM_COMPILED_ALIGNMENT;
         }
     }
     run->status = CM_COMPILED_ARENA;
@@ -104,10 +114,10 @@ static void join(struct cm_heap_block *block)
     }
 }
 
-void cm_release(intptr_t context, intptr_t address)
+void cm_release(cm_index context, cm_index address)
 {
-    struct cm_run *run = (struct cm_run *)context;
-    struct cm_heap_block *block = (struct cm_heap_block *)(address - CM_COMPILED_ALIGNMENT);
+    struct cm_run *run = address_of(context);
+    struct cm_heap_block *block = address_of(address - CM_COMPILED_ALIGNMENT);
     struct cm_heap_block *before = NULL, *after = run->free;
 
     if (!address)
@@ -128,10 +138,12 @@ void cm_release(intptr_t context, intptr_t address)
 
 /* ---- what the program asks for ---- */
 
-intptr_t cm_require(intptr_t context, intptr_t holds, intptr_t number)
+cm_index cm_require(cm_index context, cm_index holds, cm_index number)
 {
+    struct cm_run *run = address_of(context);
+
     if (!holds)
-        ((struct cm_run *)context)->status = CM_COMPILED_CHECK + (int)number;
+        run->status = CM_COMPILED_CHECK + (int)number;
     return holds;
 }
 
@@ -152,18 +164,18 @@ static size_t bytes_of(const int64_t *shape, int32_t rank, int32_t element_bytes
     return empty ? 0 : bytes;
 }
 
-intptr_t cm_output(intptr_t context, intptr_t index, intptr_t data, intptr_t rank, intptr_t shape)
+cm_index cm_output(cm_index context, cm_index index, cm_index data, cm_index rank, cm_index shape)
 {
-    struct cm_run *run = (struct cm_run *)context;
+    struct cm_run *run = address_of(context);
     const struct cm_compiled_call *call = run->call;
     const struct cm_compiled_port *port = &outputs[index];
     const struct cm_compiled_tensor *out = &call->outputs[index];
-    const int64_t *from = (const int64_t *)shape;
+    const int64_t *from = address_of(shape);
     int ok = 1;
     const size_t bytes = bytes_of(from, (int32_t)rank, port->element_bytes, &ok);
     void *to = out->data;
     size_t room = out->size;
-    intptr_t axis;
+    cm_index axis;
 
     if (call->place) {
         to = ok ? call->place(call->place_arg, (size_t)index, from, bytes) : NULL;
@@ -178,7 +190,7 @@ intptr_t cm_output(intptr_t context, intptr_t index, intptr_t data, intptr_t ran
         return 0;
     }
     if (bytes)
-        memcpy(to, (const void *)data, bytes);
+        memcpy(to, address_of(data), bytes);
     return 1;
 }
 
@@ -246,7 +258,7 @@ static int run(const struct cm_compiled_call *call)
     now.call = call;
     now.status = 0;
     open_heap(&now, arena + skip + CHANGED_BYTES + PLANNED_BYTES, arena + skip + room);
-    call_main(call, (intptr_t)&now, arena + skip + CHANGED_BYTES, arena + skip);
+    call_main(call, number_of(&now), arena + skip + CHANGED_BYTES, arena + skip);
     if (now.status == 0 && CHANGED_BYTES > 0)
         memcpy(call->state, arena + skip, CHANGED_BYTES);
     return now.status;
