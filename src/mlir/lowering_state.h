@@ -56,6 +56,10 @@ struct cm_mlir_lowering {
         } * items;
         size_t count, capacity;
     } streams;     /* nodes that have a place in it */
+    struct {
+        struct cm_mlir_panels *items;
+        size_t count, capacity;
+    } panels;
     size_t n_uses; /* of templates: each has a prefix of its own */
     bool is_told;  /* why a body cannot be lowered, and so the node it belongs to */
     struct cm_error *err;
@@ -155,6 +159,10 @@ bool cm_mlir_table_call(const struct cm_mlir_use *use, struct cm_template_run *r
 bool cm_mlir_random_call(const struct cm_mlir_use *use, struct cm_template_run *run,
                          struct cm_str function, const struct cm_term *args, size_t count,
                          struct cm_term *out);
+
+/* The same for weights that are packed for kernels in C. */
+bool cm_mlir_panels_call(const struct cm_mlir_use *use, struct cm_str function,
+                         const struct cm_term *args, size_t count, struct cm_term *out);
 
 /* An index constant, or the size of an axis: the name of an index. */
 struct cm_str cm_mlir_index(struct cm_mlir_lowering *l, int64_t number);
