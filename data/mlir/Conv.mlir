@@ -5,8 +5,10 @@
 @do window(X, Y, kernel, false)
 @set T = elem(X)
 @do conv_check(X, W, has(B) ? B : none)
-// Where a group has few channels, loops over rows, generated for the sizes at hand, are the fastest.
-@set is_thin = attr("group") > 1 and weight_sizes[0] >= 0 and weight_sizes[0] / attr("group") < 4
+// Where a group has few channels, loops over rows, generated for the sizes at hand, are the fastest,
+// but for the usual kernels of a channel by itself.
+@set is_usual = T in ["f32", "f64"] and weight_sizes[1] == 1 and kernel in [[3, 3], [5, 5]] and strides in [[1, 1], [2, 2]] and dilations == [1, 1]
+@set is_thin = attr("group") > 1 and weight_sizes[0] >= 0 and weight_sizes[0] / attr("group") < 4 and not is_usual
 @if not pure and len(kernel) <= 3 and not is_thin
 @do numbers(X)
 @do address(X, dims(X), T, "%x")

@@ -253,6 +253,11 @@ static void describe_functions(struct cm_mlir_build *build)
             LLVMAddAttributeAtIndex(f, of_function, attribute(build, "alwaysinline"));
         if (apart || starts(name, CM_MLIR_PART))
             LLVMAddAttributeAtIndex(f, of_function, attribute(build, "noinline"));
+        /* The kernels that call it use the widest vectors too, where LLVM is shy of them. */
+        if (starts(name, CM_MLIR_FINISH))
+            LLVMAddAttributeAtIndex(
+                f, of_function,
+                LLVMCreateStringAttribute(build->llvm, "prefer-vector-width", 19, "512", 3));
     }
 }
 

@@ -232,3 +232,80 @@ void test_kernels_conv__a_size_of_zero_gives_no_result_or_bias_and_residual(void
         check_weights(&random, &v);
     }
 }
+
+/* ---- depthwise, and functions that finish a result ---- */
+
+static struct kernel_conv pick_depthwise(struct kernel_random *random)
+{
+    const intptr_t side = kernel_pick(random, 0, 1) ? 3 : 5, stride = kernel_pick(random, 1, 2);
+    struct kernel_conv v = {.batch = kernel_pick(random, 1, 2),
+                            .groups = kernel_pick(random, 1, 4),
+                            .in = {1, 1, 1},
+                            .out = {1, 1, 1},
+                            .kernel = {1, side, side},
+                            .stride = {1, stride, stride},
+                            .dilation = {1, 1, 1}};
+    v.in_channels = v.groups;
+    v.out_channels = v.groups * kernel_pick(random, 1, 2);
+    for (int i = 1; i < 3; i++) {
+        v.in[i] = kernel_pick(random, 1, kernel_pick(random, 0, 3) ? 24 : 80);
+        v.pad[i] = kernel_pick(random, 0, side - 1);
+        v.out[i] = (v.in[i] + side - 1) / stride + kernel_pick(random, -1, 1);
+        v.out[i] = v.out[i] < 1 ? 1 : v.out[i];
+    }
+    return v;
+}
+
+void test_kernels_conv__channels_apart_agree_with_sums_in_double(void)
+{
+    struct kernel_random random = {6};
+    for (int i = 0; i < KERNEL_CASES; i++) {
+        const struct kernel_conv v = pick_depthwise(&random);
+        check_conv(&random, &v, i % 4 ? 0 : NAN);
+    }
+}
+
+/* Not the same when it is done twice. */
+static void double_and_add(intptr_t y, intptr_t other, intptr_t rows, intptr_t step,
+                           intptr_t columns)
+{
+    float *to = (float *)y;
+    const float *from = (const float *)other;
+    for (intptr_t r = 0; r < rows; r++)
+        for (intptr_t c = 0; c < columns; c++)
+            to[r * step + c] = 2 * to[r * step + c] + (from ? from[r * step + c] : 1);
+}
+
+static void check_finish(struct kernel_random *random, const struct kernel_conv *v)
+{
+    const int64_t count = count_y(v);
+    float *x = kernel_floats(random, count_x(v)), *w = kernel_floats(random, count_w(v));
+    float *plain = kernel_floats(random, count), *y = kernel_floats(random, count);
+    float *bias = kernel_floats(random, v->out_channels);
+    float *other = kernel_pick(random, 0, 1) ? kernel_floats(random, count) : NULL;
+    const bool packed = kernel_pick(random, 0, 1);
+    const int64_t bytes = kernel_pick(random, 0, 1) ? CAMEO_SCRATCH_BYTES : CAMEO_SCRATCH_LEAST;
+    run_conv(v, packed, x, w, plain, bias, NULL, CAMEO_NO_ACTIVATION, bytes);
+    run_conv(v, packed, x, w, y, bias, other, (intptr_t)double_and_add, bytes);
+    double_and_add((intptr_t)plain, (intptr_t)other, 1, count, count);
+    bool same = true;
+    for (int64_t i = 0; i < count; i++)
+        same = same && y[i] == plain[i];
+    CHECK(same);
+    free(x);
+    free(w);
+    free(plain);
+    free(y);
+    free(bias);
+    free(other);
+}
+
+void test_kernels_conv__a_function_finishes_every_element_once(void)
+{
+    struct kernel_random random = {7};
+    for (int i = 0; i < KERNEL_CASES; i++) {
+        const struct kernel_conv v =
+            i % 2 ? pick_depthwise(&random) : kernel_conv_pick(&random);
+        check_finish(&random, &v);
+    }
+}
