@@ -69,6 +69,8 @@ static bool read_options(struct cameo_compile_options *options)
     options->emit = (enum cameo_emit)emit;
     options->weights = (enum cameo_weight_place)place;
     options->path = out_path;
+    if (target && !*target)
+        target = NULL;
     options->target = target;
     options->cpu = cpu;
     options->name = name;
@@ -190,8 +192,7 @@ static int compile(const struct cameo_model *model, const char *path,
         options->write_to = stdout;
     }
     cli_note_newer(model);
-    /* The first signal ends what is run for this, and so the command, which then tidies up. */
-    cli_stop_on_signal();
+    options->cancel = cli_stop_on_signal();
     if (cameo_model_compile(model, options, &report, &err) != CAMEO_OK)
         return cli_fail(&err);
     if (report)
@@ -296,4 +297,4 @@ CLI_COMMAND(
     "cameo compile net.onnx -o net.wasm --target wasm32 # for a browser\n"
     "cameo compile net.onnx --emit linalg # the stage in between, as text\n"
     "cameo compile trainable.onnx -o net.a --train-step # one step of its training",
-    "0 if it was written, 1 if a part of the model cannot be compiled", options, 1, 1);
+    "0 if it was written, 1 if a part of the model cannot be compiled or a tool is missing", options, 1, 1);

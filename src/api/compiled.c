@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DOMAIN "ai.cameo.compiled"
+#define DOMAIN CM_API_COMPILED_DOMAIN
 
 struct arena_block;
 
@@ -367,7 +367,7 @@ static enum cm_status find_description(struct open_call *call)
     compiled->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     free(path);
     if (!compiled->library)
-        return cm_fail(&call->err, CM_UNSUPPORTED, "%.600s", dlerror());
+        return cm_api_refuse_library(call->path, dlerror(), &call->err);
     const struct cm_compiled *info = dlsym(compiled->library, CM_COMPILED_SYMBOL);
     if (!info || memcmp(info->magic, CM_COMPILED_MAGIC, sizeof info->magic) != 0)
         return cm_fail(&call->err, CM_BAD_ARGUMENT,
@@ -380,6 +380,11 @@ static enum cm_status find_description(struct open_call *call)
         return cm_fail(&call->err, CM_UNSUPPORTED,
                        "%.600s: is a training step, which a program of your own calls; its header "
                        "says how",
+                       call->path);
+    if (info->flags & CM_COMPILED_CALLER && info->weight_bytes)
+        return cm_fail(&call->err, CM_UNSUPPORTED,
+                       "%.600s: its weights are given by the program that calls it; its header "
+                       "says how, and with weights inside or beside it would run here",
                        call->path);
     compiled->info = info;
     return CM_OK;
@@ -395,7 +400,8 @@ static enum cm_status map_weights(struct open_call *call, struct cm_arena *arena
     if (info->flags & CM_COMPILED_OWN_WEIGHTS || !info->weight_bytes)
         return CM_OK;
     const char *path = cm_arena_printf(arena, "%.*s.weights", (int)stem, call->path).data;
-    CM_TRY(cm_file_map(path, false, &compiled->weights, &call->err));
+    CM_TRY(cm_error_context(&call->err, cm_file_map(path, false, &compiled->weights, &call->err),
+                            "%.400s has its weights in a file", call->path));
     if (compiled->weights.size != info->weight_bytes ||
         cm_crc32c(0, compiled->weights.data, compiled->weights.size) != info->weight_check)
         return cm_fail(&call->err, CM_BAD_ARGUMENT, "%.400s: are not the weights of %.400s", path,

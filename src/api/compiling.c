@@ -4,6 +4,7 @@
 #include "api/compiling.h"
 
 #include "api/running.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "graph/import.h"
@@ -95,7 +96,7 @@ static enum cm_status check_options(struct cm_api_compile *c,
 static enum cm_status check_tools(struct cm_guard *guard, void *arg)
 {
     struct cm_api_compile *c = arg;
-    const char *target = c->options.target ? c->options.target : "";
+    const struct cm_clang_target target = cm_api_compile_target(c);
     struct cm_arena arena;
 
     if (c->emit <= CAMEO_EMIT_LINALG)
@@ -103,12 +104,20 @@ static enum cm_status check_tools(struct cm_guard *guard, void *arg)
     CM_TRY(cm_mlir_open(&c->module, &c->err));
     cm_arena_init(&arena, guard);
     const enum cm_status status =
-        cm_produce_check(cm_api_produce_kind(c->emit), target, &arena, &c->err);
+        cm_produce_check(cm_api_produce_kind(c->emit), &target, &arena, &c->err);
     cm_arena_release(&arena);
     return status;
 }
 
 /* ---- the program ---- */
+
+static enum cm_status next_step(struct cm_api_compile *c, const char *what)
+{
+    if (c->options.cancel && cm_cancelled(&c->options.cancel->set))
+        return cm_fail(&c->err, CM_CANCELLED, "it was cancelled before %s", what);
+    cm_api_compile_tell(c, what);
+    return CM_OK;
+}
 
 /* Outputs are called what the model calls them: the value behind one may be a constant by now, or
  * stand for two. */
@@ -159,7 +168,7 @@ static enum cm_status make_program(struct cm_api_compile *c, struct cm_arena *ar
         return cm_fail(&c->err, CM_NO_MEMORY, "no memory for the operators");
     const struct cm_module_options module_options = {.registry = registry, .files = file->files};
     struct cm_module *module = cm_module_new(arena, &module_options);
-    cm_api_compile_tell(c, "lowering to linalg");
+    CM_TRY(next_step(c, "lowering to linalg"));
     CM_TRY(cm_lower_import_as(module, &file->model, &import, &graph, &c->err));
     CM_TRY(cm_lower_graph(graph, &lower, &c->err));
     CM_TRY(cm_mlir_lower(graph, &options, arena, &c->program, &c->err));
@@ -221,7 +230,7 @@ static enum cm_status expand(struct cm_api_compile *c)
         CM_TRY(cm_api_begin_state(c));
         from = c->step;
     }
-    cm_api_compile_tell(c, "expanding to core operators");
+    CM_TRY(next_step(c, "expanding to core operators"));
     return taken(c, cameo_model_expand(from, &core, &c->core, NULL, &err), &err);
 }
 

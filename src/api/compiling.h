@@ -22,6 +22,7 @@ struct cm_api_compile {
 };
 
 enum cm_produce_kind cm_api_produce_kind(enum cameo_emit emit);
+struct cm_clang_target cm_api_compile_target(const struct cm_api_compile *c);
 void cm_api_compile_tell(void *compile, const char *what); /* whoever wants to know */
 /* compile_files.c: from the program to bytes, to files and to what is said of them. */
 enum cm_status cm_api_produce(struct cm_api_compile *c, struct cm_arena *arena,

@@ -65,6 +65,12 @@ struct cameo_cancel {
     atomic_bool set;
 };
 
+/* Of the one operator that a compiled library is. */
+#define CM_API_COMPILED_DOMAIN "ai.cameo.compiled"
+/* compiled_file.c: fails with what is wrong with the library at path, which the loader refused. */
+enum cm_status cm_api_refuse_library(const char *path, const char *reason,
+                                     struct cm_error *err) CM_MUST_CHECK;
+
 struct cameo_registry {
     struct cm_arena arena;
     struct cm_registry *registry; /* in arena */

@@ -33,6 +33,7 @@ struct cm_produce_options {
     const struct cm_mlir_module *module;
     cm_produce_tell_fn *tell;
     void *tell_arg;
+    const atomic_bool *cancel; /* looked at between steps; NULL: none */
 };
 
 /* All in the arena. */
@@ -48,8 +49,9 @@ struct cm_produced {
     size_t n_needs;
 };
 
-/* Programs of others that kind needs are looked for; to be asked before any work. */
-enum cm_status cm_produce_check(enum cm_produce_kind kind, const char *triple,
+/* Programs of others that kind needs are looked for, and asked whether there is such a target; to be
+ * asked before any work. */
+enum cm_status cm_produce_check(enum cm_produce_kind kind, const struct cm_clang_target *target,
                                 struct cm_arena *arena, struct cm_error *err) CM_MUST_CHECK;
 enum cm_status cm_produce(const struct cm_mlir_program *program,
                           const struct cm_produce_options *options, struct cm_arena *arena,
