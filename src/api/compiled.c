@@ -10,6 +10,7 @@
 #include "mlir/runtime/compiled.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,7 @@
 struct arena_block;
 
 struct cameo_compiled {
+    char path[301]; /* for messages */
     void *library;
     const struct cm_compiled *info;
     struct cm_mapping weights; /* none where they are inside */
@@ -196,7 +198,10 @@ static enum cameo_status finish(struct compiled_run *run, int code)
     if (code) {
         const enum cameo_status status =
             code == CM_COMPILED_ARENA ? CAMEO_NO_MEMORY : CAMEO_BAD_ARGUMENT;
-        return run->status ? run->status : cameo_call_fail(run->call, status, info->error(code));
+        char text[CM_ERROR_SIZE];
+
+        snprintf(text, sizeof text, "%s: %.600s", run->compiled->path, info->error(code));
+        return run->status ? run->status : cameo_call_fail(run->call, status, text);
     }
     for (size_t i = 0; i < info->n_outputs; i++) {
         const struct lent *lent = &run->lent[info->n_inputs + i];
@@ -364,6 +369,7 @@ static enum cm_status find_description(struct open_call *call)
 
     if (!path)
         return cm_fail(&call->err, CM_NOT_FOUND, "%.600s: there is no such file", call->path);
+    snprintf(compiled->path, sizeof compiled->path, "%s", call->path);
     compiled->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     free(path);
     if (!compiled->library)

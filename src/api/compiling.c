@@ -146,10 +146,26 @@ static enum cm_status name_outputs(struct cm_api_compile *c, struct cm_arena *ar
     return CM_OK;
 }
 
+/* Each reason to whoever wants them all, and as many as fit into the message. */
+static enum cm_status refuse(struct cm_api_compile *c, const struct cm_obstacles *list)
+{
+    char text[CM_ERROR_SIZE];
+
+    for (size_t i = 0; i < list->count && c->options.refused; i++) {
+        const struct cm_obstacle *item = &list->items[i];
+
+        snprintf(text, sizeof text, "%s%s%s", item->place.data, item->place.size ? ": " : "",
+                 item->reason.data);
+        c->options.refused(c->options.refused_arg, text);
+    }
+    return cm_obstacles_fail_as(list, "the model cannot be compiled", &c->err);
+}
+
 static enum cm_status make_program(struct cm_api_compile *c, struct cm_arena *arena)
 {
     const struct cm_model_file *file = c->core->file;
     struct cm_obstacles obstacles = {.arena = arena};
+    struct cm_api_origins origins;
     /* Passes that make no operators of their own. */
     const struct cm_lower_options lower = {
         .only = "simplify,fold,merge,inference,transposes,regions", .obstacles = &obstacles};
@@ -160,7 +176,9 @@ static enum cm_status make_program(struct cm_api_compile *c, struct cm_arena *ar
                                                   .keeps_weights =
                                                       c->options.weights != CAMEO_WEIGHTS_INSIDE,
                                                   .is_step = c->options.train_step,
-                                                  .obstacles = &obstacles};
+                                                  .obstacles = &obstacles,
+                                                  .origin = cm_api_origin,
+                                                  .origin_arg = &origins};
     const struct cm_registry *registry = cm_api_operators(NULL, file);
     struct cm_graph *graph;
 
@@ -168,10 +186,13 @@ static enum cm_status make_program(struct cm_api_compile *c, struct cm_arena *ar
         return cm_fail(&c->err, CM_NO_MEMORY, "no memory for the operators");
     const struct cm_module_options module_options = {.registry = registry, .files = file->files};
     struct cm_module *module = cm_module_new(arena, &module_options);
+    cm_api_list_origins(&origins, &c->model->file->model, arena);
     CM_TRY(next_step(c, "lowering to linalg"));
     CM_TRY(cm_lower_import_as(module, &file->model, &import, &graph, &c->err));
     CM_TRY(cm_lower_graph(graph, &lower, &c->err));
-    CM_TRY(cm_mlir_lower(graph, &options, arena, &c->program, &c->err));
+    const enum cm_status status = cm_mlir_lower(graph, &options, arena, &c->program, &c->err);
+    if (status)
+        return obstacles.total ? refuse(c, &obstacles) : status;
     return name_outputs(c, arena);
 }
 

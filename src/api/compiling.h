@@ -4,6 +4,8 @@
 #define CM_API_COMPILING_H
 
 #include "api/api.h"
+#include "base/map.h"
+#include "mlir/lowering.h"
 #include "mlir/produce.h"
 
 /* One compilation. */
@@ -39,5 +41,15 @@ void cm_api_end_state(struct cm_api_compile *c);
 enum cm_status cm_api_find_state(struct cm_api_compile *c, struct cm_arena *arena,
                                  struct cm_glue_state *state,
                                  const struct cm_tensor ***initial) CM_MUST_CHECK;
+
+/* compile_origins.c: nodes of a model by their names and by what they make; cm_api_origin is a
+ * cm_mlir_origin_fn over them. */
+struct cm_api_origins {
+    struct cm_arena *arena;
+    struct cm_map by_name;
+};
+void cm_api_list_origins(struct cm_api_origins *o, const struct cm_model_proto *model,
+                         struct cm_arena *arena);
+cm_mlir_origin_fn cm_api_origin;
 
 #endif
