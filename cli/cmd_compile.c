@@ -143,7 +143,7 @@ static void put_path(const char *before, const char *path)
 /* Is it one of those that come with every compiler, and not of the library of mathematics? */
 static bool is_everywhere(struct cameo_text function)
 {
-    return strcmp(function.data, "memcpy") == 0 || strcmp(function.data, "memset") == 0 ||
+    return strncmp(function.data, "__", 2) == 0 || strcmp(function.data, "memcpy") == 0 || strcmp(function.data, "memset") == 0 ||
            strcmp(function.data, "memmove") == 0;
 }
 

@@ -147,16 +147,23 @@ static const char *cpu_option(struct cm_arena *arena, const struct cm_clang_targ
     return cm_arena_printf(arena, "%s%s", x86 ? "-march=" : "-mcpu=", target->cpu).data;
 }
 
-/* Has clang compile nothing. A processor is given to the compiler proper, which lists those that
+/* What code of ours takes for granted: weights are written as this machine has them, and sizes do
+ * not fit into 16 bits. */
+static const char granted[] =
+    "_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, \"ORDER\");\n"
+    "_Static_assert(sizeof(void *) >= 4, \"POINTERS\");\n";
+
+/* Has clang compile that. A processor is given to the compiler proper, which lists those that
  * there are, or to the program around it, which knows what this machine's is. */
 static enum cm_status probe(const struct cm_workspace *workspace, const char *clang,
                             const struct cm_clang_target *target, bool is_native, bool *succeeded,
                             struct cm_str *said, struct cm_error *err)
 {
     struct cm_arena *arena = workspace->arena;
-    const char *arguments[16] = {clang,       "-x",        "c",  "-c",
-                                 "-emit-llvm", "/dev/null", "-o", "/dev/null"};
-    size_t n = 8;
+    const char *arguments[16] = {clang, "-c", "-emit-llvm", "-o", "/dev/null"};
+    size_t n = 5;
+
+    arguments[n++] = cm_workspace_path(workspace, "granted.c");
 
     if (*target->triple)
         arguments[n++] = cm_arena_printf(arena, "--target=%s", target->triple).data;
@@ -218,6 +225,11 @@ static struct cm_str some_processors(struct cm_arena *arena, struct cm_str list,
     return (struct cm_str){text.size ? text.data : "", text.size};
 }
 
+static bool says(struct cm_str said, const char *what)
+{
+    return memmem(said.data, said.size, what, strlen(what)) != NULL;
+}
+
 static enum cm_status refuse_processor(const struct cm_workspace *workspace,
                                        const struct cm_clang_target *target, bool is_native,
                                        struct cm_str said, struct cm_error *err)
@@ -249,14 +261,20 @@ enum cm_status cm_clang_check_target(const struct cm_workspace *workspace, const
 
     if (!*target->triple && (is_native || !*target->cpu))
         return CM_OK;
+    CM_TRY(cm_workspace_put(workspace, "granted.c", cm_str(granted), err));
     CM_TRY(probe(workspace, clang, target, is_native, &succeeded, &said, err));
     if (succeeded)
         return CM_OK;
     if (is_native)
         CM_TRY(probe(workspace, clang, target, false, &succeeded, &said, err));
-    if (memmem(said.data, said.size, "unknown target CPU", strlen("unknown target CPU")))
+    if (says(said, "unknown target CPU"))
         return refuse_processor(workspace, target, is_native, said, err);
-    if (memmem(said.data, said.size, "unknown target triple", strlen("unknown target triple")))
+    if (says(said, "\"ORDER\"") || says(said, "\"POINTERS\""))
+        return cm_fail(err, CM_UNSUPPORTED, "the target '%.100s' %s, which is not compiled for",
+                       target->triple,
+                       says(said, "\"ORDER\"") ? "has the high byte of a number first"
+                                               : "has addresses of 16 bits");
+    if (says(said, "unknown target triple"))
         return cm_fail(err, CM_BAD_ARGUMENT,
                        "there is no target '%.100s'; targets are x86_64-linux-gnu, "
                        "aarch64-linux-gnu, riscv64-linux-gnu, armv7-linux-gnueabihf, wasm32 and "

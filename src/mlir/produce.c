@@ -247,10 +247,11 @@ static bool is_everywhere(struct cm_str name)
     return false;
 }
 
-static enum cm_status check_needs(struct production *p)
+static enum cm_status check_needs(struct production *p, bool is_narrow)
 {
     for (size_t i = 0; i < p->out->n_needs; i++)
-        if (!is_everywhere(p->out->needs[i]) && !cm_str_starts(p->out->needs[i], "_GLOBAL_OFFSET"))
+        if (!is_everywhere(p->out->needs[i]) &&
+            !(is_narrow && cm_str_starts(p->out->needs[i], "__")))
             return cm_fail(p->err, CM_BAD_MODEL,
                            "the code calls '%.*s', which is neither memcpy, memset nor of math.h",
                            CM_STR_FMT(p->out->needs[i]));
@@ -273,7 +274,7 @@ static enum cm_status finish(struct production *p, struct cm_str object)
     } else {
         p->out->code_bytes = object.size > inside ? object.size - inside : 0;
     }
-    CM_TRY(check_needs(p));
+    CM_TRY(check_needs(p, facts.is_narrow));
     if (o->kind == CM_PRODUCE_ARCHIVE) {
         const struct cm_ar_member member = {.name = cm_arena_printf(p->arena, "%s.o", o->name).data,
                                             .bytes = object,

@@ -57,9 +57,11 @@ enum cm_status cm_produce(const struct cm_mlir_program *program,
                           const struct cm_produce_options *options, struct cm_arena *arena,
                           struct cm_produced *out, struct cm_error *err) CM_MUST_CHECK;
 
-/* object_file.c: what an object in ELF's form holds; false, and nothing is known, for others. */
+/* object_file.c: what an object in the form of ELF or WebAssembly holds; false, and nothing is
+ * known, for others. */
 struct cm_object_facts {
-    size_t bytes; /* of what is loaded */
+    size_t bytes;   /* of what is loaded */
+    bool is_narrow; /* for a machine of 32 bits, whose compiler has functions for what it lacks */
     const struct cm_str *undefined;
     size_t n_undefined;
 };
