@@ -3,6 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "derive.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -69,6 +70,8 @@ static bool read_options(struct cameo_compile_options *options)
     options->emit = (enum cameo_emit)emit;
     options->weights = (enum cameo_weight_place)place;
     options->path = out_path;
+    if (target && !*target)
+        target = NULL;
     options->target = target;
     options->cpu = cpu;
     options->name = name;
@@ -92,6 +95,38 @@ static void tell(void *arg, const char *what)
         fprintf(stderr, "%s ..\n", what);
 }
 
+/* All that keeps a model from being compiled, a line each. */
+struct refusals {
+    FILE *lines; /* or NULL */
+    size_t count;
+};
+
+static void note_refusal(void *arg, const char *what)
+{
+    struct refusals *refusals = arg;
+
+    if (refusals->lines && refusals->count++ < CLI_LINES_MAX)
+        fprintf(refusals->lines, "%scameo: %s", refusals->count > 1 ? "\n" : "", what);
+}
+
+/* One reason is the message itself. Those of a model that does not even run are found elsewhere. */
+static int fail(const struct cameo_model *model, const struct refusals *refusals, const char *lines,
+                const struct cameo_error *err)
+{
+    const char *list = strstr(err->message, " reasons: ");
+
+    if (!refusals->count && !train_step)
+        return cli_fail_model(model, NULL, err);
+    if (refusals->count < 2 || !list || !lines)
+        return cli_fail(err);
+    cli_complain("%.*s", (int)(list - err->message + (long)strlen(" reasons:")), err->message);
+    cli_put_lines(stderr, lines, strlen(lines));
+    fputc('\n', stderr);
+    if (refusals->count > CLI_LINES_MAX)
+        cli_complain("and %zu more", refusals->count - CLI_LINES_MAX);
+    return cli_exit_code(err->status);
+}
+
 static void put_size(const char *what, size_t bytes)
 {
     char number[CLI_NUMBER_SIZE];
@@ -108,7 +143,7 @@ static void put_path(const char *before, const char *path)
 /* Is it one of those that come with every compiler, and not of the library of mathematics? */
 static bool is_everywhere(struct cameo_text function)
 {
-    return strcmp(function.data, "memcpy") == 0 || strcmp(function.data, "memset") == 0 ||
+    return strncmp(function.data, "__", 2) == 0 || strcmp(function.data, "memcpy") == 0 || strcmp(function.data, "memset") == 0 ||
            strcmp(function.data, "memmove") == 0;
 }
 
@@ -177,7 +212,10 @@ static int compile(const struct cameo_model *model, const char *path,
                    struct cameo_compile_options *options)
 {
     struct cameo_compilation *report = NULL;
+    struct refusals refusals = {0};
     struct cameo_error err;
+    char *lines = NULL;
+    size_t size = 0;
 
     if (train_step && cameo_model_summary(model)->training_count == 0) {
         cli_complain("compile: %s carries no training; 'cameo prepare' adds one", path);
@@ -190,10 +228,17 @@ static int compile(const struct cameo_model *model, const char *path,
         options->write_to = stdout;
     }
     cli_note_newer(model);
-    /* The first signal ends what is run for this, and so the command, which then tidies up. */
-    cli_stop_on_signal();
-    if (cameo_model_compile(model, options, &report, &err) != CAMEO_OK)
-        return cli_fail(&err);
+    options->cancel = cli_stop_on_signal();
+    refusals.lines = open_memstream(&lines, &size);
+    options->refused = note_refusal;
+    options->refused_arg = &refusals;
+    const enum cameo_status status = cameo_model_compile(model, options, &report, &err);
+    if (refusals.lines)
+        fclose(refusals.lines);
+    const int code = status ? fail(model, &refusals, lines, &err) : CLI_YES;
+    free(lines);
+    if (status)
+        return code;
     if (report)
         describe(report);
     cameo_compilation_free(report);
@@ -296,4 +341,4 @@ CLI_COMMAND(
     "cameo compile net.onnx -o net.wasm --target wasm32 # for a browser\n"
     "cameo compile net.onnx --emit linalg # the stage in between, as text\n"
     "cameo compile trainable.onnx -o net.a --train-step # one step of its training",
-    "0 if it was written, 1 if a part of the model cannot be compiled", options, 1, 1);
+    "0 if it was written, 1 if a part of the model cannot be compiled or a tool is missing", options, 1, 1);

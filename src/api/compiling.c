@@ -4,6 +4,7 @@
 #include "api/compiling.h"
 
 #include "api/running.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "graph/import.h"
@@ -94,7 +95,7 @@ static enum cm_status check_options(struct cm_api_compile *c,
 static enum cm_status check_tools(struct cm_guard *guard, void *arg)
 {
     struct cm_api_compile *c = arg;
-    const char *target = c->options.target ? c->options.target : "";
+    const struct cm_clang_target target = cm_api_compile_target(c);
     struct cm_arena arena;
 
     if (c->emit <= CAMEO_EMIT_LINALG)
@@ -102,12 +103,20 @@ static enum cm_status check_tools(struct cm_guard *guard, void *arg)
     CM_TRY(cm_mlir_open(&c->module, &c->err));
     cm_arena_init(&arena, guard);
     const enum cm_status status =
-        cm_produce_check(cm_api_produce_kind(c->emit), target, &arena, &c->err);
+        cm_produce_check(cm_api_produce_kind(c->emit), &target, &arena, &c->err);
     cm_arena_release(&arena);
     return status;
 }
 
 /* ---- the program ---- */
+
+static enum cm_status next_step(struct cm_api_compile *c, const char *what)
+{
+    if (c->options.cancel && cm_cancelled(&c->options.cancel->set))
+        return cm_fail(&c->err, CM_CANCELLED, "it was cancelled before %s", what);
+    cm_api_compile_tell(c, what);
+    return CM_OK;
+}
 
 /* Outputs are called what the model calls them: the value behind one may be a constant by now, or
  * stand for two. */
@@ -136,10 +145,26 @@ static enum cm_status name_outputs(struct cm_api_compile *c, struct cm_arena *ar
     return CM_OK;
 }
 
+/* Each reason to whoever wants them all, and as many as fit into the message. */
+static enum cm_status refuse(struct cm_api_compile *c, const struct cm_obstacles *list)
+{
+    char text[CM_ERROR_SIZE];
+
+    for (size_t i = 0; i < list->count && c->options.refused; i++) {
+        const struct cm_obstacle *item = &list->items[i];
+
+        snprintf(text, sizeof text, "%s%s%s", item->place.data, item->place.size ? ": " : "",
+                 item->reason.data);
+        c->options.refused(c->options.refused_arg, text);
+    }
+    return cm_obstacles_fail_as(list, "the model cannot be compiled", &c->err);
+}
+
 static enum cm_status make_program(struct cm_api_compile *c, struct cm_arena *arena)
 {
     const struct cm_model_file *file = c->core->file;
     struct cm_obstacles obstacles = {.arena = arena};
+    struct cm_api_origins origins;
     /* Passes that make no operators of their own. */
     const struct cm_lower_options lower = {
         .only = "simplify,fold,merge,inference,transposes,regions", .obstacles = &obstacles};
@@ -149,7 +174,9 @@ static enum cm_status make_program(struct cm_api_compile *c, struct cm_arena *ar
     struct cm_mlir_lower_options options = {.is_pure = c->options.pure,
                                             .keeps_weights =
                                                 c->options.weights != CAMEO_WEIGHTS_INSIDE,
-                                            .obstacles = &obstacles};
+                                            .obstacles = &obstacles,
+                                            .origin = cm_api_origin,
+                                            .origin_arg = &origins};
     const struct cm_registry *registry = cm_api_operators(NULL, file);
     struct cm_graph *graph;
 
@@ -158,10 +185,13 @@ static enum cm_status make_program(struct cm_api_compile *c, struct cm_arena *ar
         return cm_fail(&c->err, CM_NO_MEMORY, "no memory for the operators");
     const struct cm_module_options module_options = {.registry = registry, .files = file->files};
     struct cm_module *module = cm_module_new(arena, &module_options);
-    cm_api_compile_tell(c, "lowering to linalg");
+    cm_api_list_origins(&origins, &c->model->file->model, arena);
+    CM_TRY(next_step(c, "lowering to linalg"));
     CM_TRY(cm_lower_import_as(module, &file->model, &import, &graph, &c->err));
     CM_TRY(cm_lower_graph(graph, &lower, &c->err));
-    CM_TRY(cm_mlir_lower(graph, &options, arena, &c->program, &c->err));
+    const enum cm_status status = cm_mlir_lower(graph, &options, arena, &c->program, &c->err);
+    if (status)
+        return obstacles.total ? refuse(c, &obstacles) : status;
     return name_outputs(c, arena);
 }
 
@@ -220,7 +250,7 @@ static enum cm_status expand(struct cm_api_compile *c)
         CM_TRY(cm_api_begin_state(c));
         from = c->step;
     }
-    cm_api_compile_tell(c, "expanding to core operators");
+    CM_TRY(next_step(c, "expanding to core operators"));
     return taken(c, cameo_model_expand(from, &core, &c->core, NULL, &err), &err);
 }
 

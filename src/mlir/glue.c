@@ -422,6 +422,7 @@ static void put_description(struct cm_glue_writer *w)
                 "    outputs, %zu, WEIGHT_BYTES, %lu, STATE_BYTES, run, error_text};\n",
                 (o->arena_is_fixed ? CM_COMPILED_FIXED_ARENA : 0) |
                     (o->weights == CM_GLUE_INSIDE ? CM_COMPILED_OWN_WEIGHTS : 0) |
+                    (o->weights == CM_GLUE_CALLER ? CM_COMPILED_CALLER : 0) |
                     (o->state ? CM_COMPILED_STEP : 0),
                 o->name, w->out->arena_bytes, (unsigned long)o->weight_check);
     put_export(w, NULL);

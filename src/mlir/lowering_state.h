@@ -108,6 +108,8 @@ const struct cm_tensor *cm_mlir_contents(struct cm_mlir_lowering *l, cm_value va
 
 /* "node 'x' (Conv)", of characters that are safe in quotes and comments of MLIR: names come from
  * files. */
+struct cm_str cm_mlir_describe(struct cm_mlir_lowering *l, const struct cm_node *node);
+/* The same in characters that may stand in a program. */
 struct cm_str cm_mlir_place(struct cm_mlir_lowering *l, const struct cm_node *node);
 /* The nodes of a graph, in order. */
 enum cm_status cm_mlir_nodes(struct cm_mlir_lowering *l, struct cm_graph *graph,

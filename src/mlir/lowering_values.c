@@ -141,14 +141,52 @@ const struct cm_tensor *cm_mlir_contents(struct cm_mlir_lowering *l, cm_value va
     return tensor;
 }
 
+/* The name of a node, or else of what it makes. */
+static struct cm_str name_of(const struct cm_node *node)
+{
+    struct cm_str name = node->name;
+
+    for (int i = 0; i < node->n_outputs && !name.size; i++)
+        if (node->outputs[i])
+            name = cm_value_get(node->module, node->outputs[i])->name;
+    return name;
+}
+
+/* What stands in the place of a node is called after it: "cost/t11", "rnn/loop/h". */
+static const struct cm_mlir_origin *find_origin(const struct cm_mlir_lowering *l,
+                                                struct cm_str name)
+{
+    const struct cm_mlir_origin *found = NULL;
+
+    while (l->options->origin && name.size && !found) {
+        found = l->options->origin(l->options->origin_arg, name);
+        while (name.size && name.data[--name.size] != '/')
+            ;
+    }
+    return found;
+}
+
+/* As the model has it, where it is a part of something else: the node of which it is one. */
+struct cm_str cm_mlir_describe(struct cm_mlir_lowering *l, const struct cm_node *node)
+{
+    const struct cm_mlir_origin *origin = find_origin(l, name_of(node));
+
+    if (!origin)
+        return cm_arena_str(l->arena, cm_str(cm_node_describe(node).text));
+    if (cm_str_equal(origin->op_type, node->op_type) || cm_mlir_is_region(node))
+        return origin->place;
+    return cm_arena_printf(l->arena, "%.*s, its %.*s", CM_STR_FMT(origin->place),
+                           CM_STR_FMT(node->op_type));
+}
+
 struct cm_str cm_mlir_place(struct cm_mlir_lowering *l, const struct cm_node *node)
 {
-    const struct cm_node_text of = cm_node_describe(node);
-    char *text = CM_NEW_ARRAY(l->arena, char, sizeof of.text);
+    const struct cm_str of = cm_mlir_describe(l, node);
+    char *text = CM_NEW_ARRAY(l->arena, char, of.size + 1);
     size_t size = 0;
 
-    for (; of.text[size] && size < 180; size++) {
-        const char c = of.text[size];
+    for (; size < of.size && size < 180; size++) {
+        const char c = of.data[size];
         text[size] = c >= ' ' && c <= '~' && c != '"' && c != '\\' ? c : '?';
     }
     return (struct cm_str){text, size};

@@ -69,6 +69,7 @@ enum {
     CM_COMPILED_FIXED_ARENA = 1, /* arena_bytes is enough for every run */
     CM_COMPILED_OWN_WEIGHTS = 2, /* they are inside */
     CM_COMPILED_STEP = 4,        /* a training step: it needs a state */
+    CM_COMPILED_CALLER = 8,      /* the caller gives the weights: there is no file of them */
 };
 
 struct cm_compiled {
