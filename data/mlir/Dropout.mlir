@@ -17,11 +17,9 @@
 @end
 @else
 @set fixed = len([d for d in dims(data) if not known(d)]) == 0
-@set is_table = seeded() and not keeps_random()
-@if is_table and not fixed
-@refuse "random numbers with a seed are compiled for tensors of known size only"
-@end
-@set numbers = is_table ? draws(false, product(dims(data))) : none
+@set count = fixed ? product(dims(data)) : none
+@set is_table = draws_are_known(count)
+@set numbers = is_table ? draws(false, count) : none
 @do random_place()
 @do count_of(sizes(data), "%count")
 @if has(ratio)
@@ -47,7 +45,7 @@ cf.assert %fine, "${place()}: the ratio must be at least 0 and below 1"
 @do random_moved("%moved")
 @end
 %both:2 = scf.if %drops -> (${type(data)}, ${B}) {
-@if seeded() and keeps_random()
+@if seeded() and not is_table
 @do twister(false, "%count", "%numbers")
 @set numbers = "%numbers"
 @end
@@ -60,7 +58,7 @@ cf.assert %fine, "${place()}: the ratio must be at least 0 and below 1"
     %d${i} = linalg.index ${i} : index
 @end
 @do linear_index(data, ["%d" + i for i in range(r)], "%at")
-@do uniform_at("%at", numbers, is_table ? product(dims(data)) : none, random, "%number")
+@do uniform_at("%at", numbers, is_table ? count : none, random, "%number")
 @let i1(f64) %stays = %number >= %share
 @set W = T == "f64" ? "f64" : "f32"
 @do cast_element("%element", T, W, true, "up", "%wide")

@@ -9,14 +9,11 @@
 @set I = tensor([rows, samples], "i64")
 @set sizes = known(rows) ? [] : [n]
 @set T = elem(input)
-@set is_table = seeded() and not keeps_random()
-@if is_table and not known(rows)
-@refuse "random numbers with a seed are compiled for tensors of known size only"
-@end
+@set is_table = draws_are_known(known(rows) ? rows * samples : none)
 @set numbers = is_table ? draws(false, rows * samples) : none
 @do random_place()
 @let index %wanted = ${n} * ${samples}
-@if seeded() and keeps_random()
+@if seeded() and not is_table
 @do twister(false, "%wanted", "%numbers")
 @set numbers = "%numbers"
 @elif known(random)

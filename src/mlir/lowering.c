@@ -227,6 +227,8 @@ static void write_output(struct cm_mlir_lowering *l, size_t index, cm_value valu
 static struct cm_str assemble(struct cm_mlir_lowering *l, const struct cm_mlir_text *arguments)
 {
     struct cm_mlir_text out = {0};
+    /* It may define a constant. */
+    const struct cm_str random = l->options->n_entries ? CM_STR_NONE : cm_mlir_own_random(l);
 
     cm_mlir_put(
         l, &out,
@@ -236,11 +238,12 @@ static struct cm_str assemble(struct cm_mlir_lowering *l, const struct cm_mlir_t
     cm_mlir_put(l, &out,
                 CM_STR("  func.func @cm_main(%context: index, %weights: memref<?xi8>,\n"
                        "      %arena: memref<?xi8>"));
-    if (l->random.count)
+    if (l->random.count && l->options->n_entries)
         cm_mlir_put(l, &out, CM_STR(",\n      " CM_MLIR_RANDOM ": " CM_MLIR_RANDOM_TYPE));
     cm_mlir_put(l, &out, (struct cm_str){arguments->items, arguments->count});
     cm_mlir_put(l, &out, CM_STR(") {\n"));
     cm_mlir_put(l, &out, (struct cm_str){l->constants.items, l->constants.count});
+    cm_mlir_put(l, &out, random);
     cm_mlir_put(l, &out, (struct cm_str){l->body.items, l->body.count});
     cm_mlir_put(l, &out, CM_STR("    return\n  }\n}\n"));
     *CM_PUSH(l->arena, &out) = '\0';
@@ -307,6 +310,6 @@ enum cm_status cm_mlir_lower(struct cm_graph *graph, const struct cm_mlir_lower_
                                     .kernels = l.kernels.items,
                                     .n_kernels = l.kernels.count,
                                     .random = l.random.items,
-                                    .n_random = l.random.count};
+                                    .n_random = options->n_entries ? l.random.count : 0};
     return CM_OK;
 }

@@ -158,9 +158,11 @@ bool cm_mlir_table_call(const struct cm_mlir_use *use, struct cm_template_run *r
                         struct cm_term *out);
 
 /* The same for random numbers. */
-bool cm_mlir_random_call(const struct cm_mlir_use *use, struct cm_template_run *run,
-                         struct cm_str function, const struct cm_term *args, size_t count,
-                         struct cm_term *out);
+bool cm_mlir_random_call(const struct cm_mlir_use *use, struct cm_str function,
+                         const struct cm_term *args, size_t count, struct cm_term *out);
+
+/* Lines that make the random state of a function that is not given one, with its first words. */
+struct cm_str cm_mlir_own_random(struct cm_mlir_lowering *l);
 
 /* The same for weights that are packed for kernels in C. */
 bool cm_mlir_panels_call(const struct cm_mlir_use *use, struct cm_str function,

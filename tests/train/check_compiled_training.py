@@ -100,6 +100,18 @@ def check_resumed(step, data):
     assert (end == step.state).all(), "the state is another"
 
 
+def check_failed(step, data):
+    """A step that fails after it has drawn leaves the state, and the next one draws the same."""
+    feeds, before = rows(data, 0, BATCH), step.state.copy()
+    try:
+        step({**feeds, "x": feeds["x"] * np.float32("nan")})
+    except AssertionError as reason:
+        assert "no probabilities" in str(reason), reason
+    else:
+        raise AssertionError("NaN has probabilities to draw from")
+    assert (before == step.state).all(), "a step that failed changed the state"
+
+
 def check_random(command, name, work):
     rng = np.random.default_rng(1)
     plain, model = os.path.join(work, "plain.onnx"), os.path.join(work, "model.onnx")
@@ -125,6 +137,8 @@ def check_random(command, name, work):
     assert len(seen) == len(SEEDS), "the seed changes nothing"
     if name != "entries":
         check_resumed(step, data)
+    if name == "generators":
+        check_failed(step, data)
 
 
 def check_options(command, words, work):

@@ -5,10 +5,7 @@
 @set all = ["d" + i for i in range(r)]
 @set fixed = len([d for d in dims(out) if not known(d)]) == 0
 @set count = fixed ? product(dims(out)) : none
-@set is_table = seeded() and not keeps_random()
-@if is_table and not fixed
-@refuse "random numbers with a seed are compiled for tensors of known size only"
-@end
+@set is_table = draws_are_known(count)
 @set extents = [known(dim(out, i)) ? dim(out, i) : size(like, i) for i in range(r)]
 @set shape = [extents[i] for i in range(r) if not known(dim(out, i))]
 @set N = tensor([is_table ? count : none], "f64")
@@ -17,7 +14,7 @@
 %empty = tensor.empty(${shape}) : ${type(out)}
 @do count_of(extents, "%count")
 @let index %first = 0
-@if seeded() and keeps_random()
+@if seeded() and not is_table
 @do twister(normal, "%count", "%numbers")
 @set numbers = "%numbers"
 @elif normal and not seeded()

@@ -29,8 +29,8 @@ ${numbers} = scf.for %i = %none to ${count} step %step iter_args(%so_far = %empt
       scf.condition(%again) %x_in, %y_in, %r_in : f64, f64, f64
     } do {
     ^bb0(%x_old: f64, %y_old: f64, %r_old: f64):
-@do twister_uniform("%u")
-@do twister_uniform("%v")
+@do twister_uniform(state, word, "%u")
+@do twister_uniform(state, word, "%v")
 @let f64 %x_new = 2 * %u - 1
 @let f64 %y_new = 2 * %v - 1
 @let f64 %r_new = %x_new * %x_new + %y_new * %y_new
@@ -45,7 +45,7 @@ ${numbers} = scf.for %i = %none to ${count} step %step iter_args(%so_far = %empt
     scf.yield %now : f64
   }
 @else
-@do twister_uniform("%number")
+@do twister_uniform(state, word, "%number")
 @end
   %more = tensor.insert %number into %so_far[%i] : ${N}
   scf.yield %more : ${N}

@@ -1,7 +1,5 @@
 // y (f64) = the next number from 0 to below 1 of the node's own generator, see lib/twister.mlir.
-@macro y
-@set word = random_word()
-@set state = random_state()
+@macro state, word, y
 @set S = "memref<?xi64>"
 @let index %none = 0
 @let index %step = 1
