@@ -228,10 +228,13 @@ static bool is_everywhere(struct cm_str name)
     return false;
 }
 
-static enum cm_status check_needs(struct production *p)
+/* Small processors have no instructions for numbers of 64 bits, or none for floats: there the
+ * compiler that links the program has a library of its own with functions like __aeabi_ldivmod. */
+static enum cm_status check_needs(struct production *p, bool is_narrow)
 {
     for (size_t i = 0; i < p->out->n_needs; i++)
-        if (!is_everywhere(p->out->needs[i]) && !cm_str_starts(p->out->needs[i], "_GLOBAL_OFFSET"))
+        if (!is_everywhere(p->out->needs[i]) &&
+            !(is_narrow && cm_str_starts(p->out->needs[i], "__")))
             return cm_fail(p->err, CM_BAD_MODEL,
                            "the code calls '%.*s', which is neither memcpy, memset nor of math.h",
                            CM_STR_FMT(p->out->needs[i]));
@@ -256,7 +259,7 @@ static enum cm_status compile_library(struct production *p, struct cm_str *out)
 static enum cm_status finish(struct production *p, struct cm_str object)
 {
     const struct cm_produce_options *o = p->options;
-    struct cm_object_facts facts;
+    struct cm_object_facts facts = {0};
     struct cm_str library;
     const size_t inside = o->weights == CM_GLUE_INSIDE ? p->out->weights.size : 0;
 
@@ -270,7 +273,7 @@ static enum cm_status finish(struct production *p, struct cm_str object)
     } else {
         p->out->code_bytes = object.size > inside ? object.size - inside : 0;
     }
-    CM_TRY(check_needs(p));
+    CM_TRY(check_needs(p, facts.is_narrow));
     if (o->kind == CM_PRODUCE_ARCHIVE) {
         const struct cm_ar_member member = {.name = cm_arena_printf(p->arena, "%s.o", o->name).data,
                                             .bytes = object,

@@ -60,6 +60,7 @@ struct cm_object_facts {
     size_t bytes; /* of what is loaded */
     const struct cm_str *undefined;
     size_t n_undefined;
+    bool is_narrow; /* addresses have 32 bits */
 };
 bool cm_object_read(struct cm_str object, struct cm_arena *arena, struct cm_object_facts *out);
 
