@@ -159,7 +159,8 @@ static void put_linking(const struct cameo_compilation *report)
     bool math = false;
 
     for (size_t i = 0; i < report->need_count; i++)
-        math = math || !is_everywhere(report->needs[i]);
+        math =
+            math || !(is_everywhere(report->needs[i]) || strncmp(report->needs[i], "__", 2) == 0);
     if (!ends_with(report->path, ".wasm")) {
         if (target)
             fprintf(stderr, "link it: clang-19 --target=%.100s main.c ", target);

@@ -6,7 +6,7 @@
 
 static const char *out_path, *external_name;
 static bool inline_all, per_tensor, allow_links;
-static size_t threshold, alignment;
+static size_t threshold = SIZE_MAX, alignment; /* SIZE_MAX: not given */
 
 static bool same_bytes(const char *a, const char *b)
 {
@@ -90,10 +90,10 @@ static int check_options(void)
                      "that name");
     else if (external_name && inline_all)
         cli_complain("copy: --external and --inline contradict each other");
-    else if (!external_name && (per_tensor || threshold || alignment))
-        cli_complain("copy: %s goes with --external FILE", per_tensor  ? "--per-tensor"
-                                                           : threshold ? "--threshold"
-                                                                       : "--align");
+    else if (!external_name && (per_tensor || threshold != SIZE_MAX || alignment))
+        cli_complain("copy: %s goes with --external FILE", per_tensor              ? "--per-tensor"
+                                                           : threshold != SIZE_MAX ? "--threshold"
+                                                                                   : "--align");
     else
         return CLI_YES;
     return CLI_USAGE;
@@ -113,7 +113,8 @@ static int copy_model(const char *from, const struct cameo_model *model)
         options.placement = inline_all ? CAMEO_PLACE_INLINE : CAMEO_PLACE_EXTERNAL;
     options.external_name = external_name;
     options.one_file_per_tensor = per_tensor;
-    options.threshold = threshold;
+    if (threshold != SIZE_MAX)
+        options.threshold = threshold ? threshold : 1; /* 0 would be the default */
     options.alignment = alignment;
     options.cancel = cli_stop_on_signal();
     if (cameo_model_save(model, out_path, &options, &report, &err) != CAMEO_OK)

@@ -6,13 +6,14 @@
 #         can be had: oneDNN, zlib, zstd, libyaml; and what its module of image codecs links
 # test    and what tests it: cmocka, Python with the pinned packages in build/venv, a second oneDNN
 #         in build/onednn3; and, if it can be had, what `cameo compile` needs: MLIR, clang and lld
-#         of LLVM 19 (some 900 MB)
+#         of LLVM 19 (some 900 MB), and what runs models for other processors: qemu's emulation of
+#         one process, Node (some 250 MB)
 # python  what builds the Python package, its headers among them, and what its tests use, in
 #         build/python-venv (550 MB)
 # dev     and what checks it: clang, its sanitizer run-time, clang-format, a C++ compiler
 # cross   what test has, and a compiler, an emulator and cmocka for aarch64
 # bench   what test has, and the peers in build/bench-venv: ONNX Runtime, PyTorch (some 6 GB)
-# compile what test has, MLIR's tools, and emulators for what is compiled for other processors
+# compile what test has, all of it needed, MLIR's tools, and a compiler's library for microcontrollers
 # checkpoints  what test has, and the frameworks whose checkpoints are read and written, in
 #         build/checkpoints-venv and build/checkpoints-ort-venv (some 9 GB)
 # frontends  what test has, and the frameworks whose converters write models, in build/frontends-venv
@@ -77,6 +78,16 @@ onednn_package() {
     echo "${found:-libdnnl2}"
 }
 
+# What a compiler for ARM calls where there is no instruction.
+has_arm_library() {
+    ls /usr/lib/gcc-cross/arm-linux-gnueabihf/*/libgcc.a 2>/dev/null | grep -q .
+}
+
+arm_library_package() {
+    found=$(apt-cache search --names-only '^libgcc-[0-9]+-dev-armhf-cross$' 2>/dev/null | sort | sed -n '1s/ .*//p')
+    echo "${found:-libgcc-12-dev-armhf-cross}"
+}
+
 # Its folder is named after its version.
 has_openjpeg() {
     ls /usr/include/openjpeg-2.*/openjpeg.h /usr/local/include/openjpeg-2.*/openjpeg.h 2>/dev/null |
@@ -129,6 +140,8 @@ if [ -n "$tests" ]; then
     want libmlir-19-dev test -e /usr/lib/llvm-19/include/mlir-c/IR.h
     want clang-19 has clang-19
     want lld-19 has ld.lld-19
+    want qemu-user has qemu-riscv64
+    want nodejs has node # runs WebAssembly
 fi
 if [ "$level" = compile ]; then
     need llvm-19-dev test -e /usr/lib/llvm-19/include/llvm-c/Core.h
@@ -136,8 +149,9 @@ if [ "$level" = compile ]; then
     need clang-19 has clang-19
     need lld-19 has ld.lld-19
     need mlir-19-tools has mlir-opt-19
-    need qemu-user has qemu-aarch64
-    need nodejs has node # runs WebAssembly
+    need qemu-user has qemu-riscv64
+    need nodejs has node
+    has_arm_library || want "$(arm_library_package)" false
 fi
 if [ "$level" = python ]; then
     need python3-dev has_python_headers

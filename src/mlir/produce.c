@@ -247,6 +247,8 @@ static bool is_everywhere(struct cm_str name)
     return false;
 }
 
+/* Small processors have no instructions for numbers of 64 bits, or none for floats: there the
+ * compiler that links the program has a library of its own with functions like __aeabi_ldivmod. */
 static enum cm_status check_needs(struct production *p, bool is_narrow)
 {
     for (size_t i = 0; i < p->out->n_needs; i++)

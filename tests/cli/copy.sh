@@ -23,7 +23,7 @@ try copy out.onnx -o whole.onnx --inline
 "$CAMEO" print linear.onnx -o before.txt
 "$CAMEO" print whole.onnx -o after.txt
 cmp before.txt after.txt && echo 'the same model'
-try copy linear.onnx -o many.onnx --external many.data --threshold 1 --per-tensor --align 64
+try copy linear.onnx -o many.onnx --external many.data --threshold 0 --per-tensor --align 64
 ls many*
 try copy many.onnx -o many.onnx --inline
 "$CAMEO" print many.onnx -o after.txt

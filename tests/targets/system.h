@@ -79,6 +79,39 @@ static void system_put(const void *data, size_t size)
     }
 }
 
+#if defined(__arm__)
+/* Names that the ARM's ABI for bare machines has for functions of memory. */
+void *memcpy(void *to, const void *from, size_t size);
+void *memset(void *to, int value, size_t size);
+
+#define SYSTEM_MEMORY(width)                                                                       \
+    void __aeabi_memcpy##width(void *to, const void *from, size_t size);                           \
+    void __aeabi_memcpy##width(void *to, const void *from, size_t size)                            \
+    {                                                                                              \
+        memcpy(to, from, size);                                                                    \
+    }                                                                                              \
+    void __aeabi_memset##width(void *to, size_t size, int value);                                  \
+    void __aeabi_memset##width(void *to, size_t size, int value)                                   \
+    {                                                                                              \
+        memset(to, value, size);                                                                   \
+    }                                                                                              \
+    void __aeabi_memclr##width(void *to, size_t size);                                             \
+    void __aeabi_memclr##width(void *to, size_t size)                                              \
+    {                                                                                              \
+        memset(to, 0, size);                                                                       \
+    }
+SYSTEM_MEMORY()
+SYSTEM_MEMORY(4)
+SYSTEM_MEMORY(8)
+
+/* Where the compiler's library goes when an integer is divided by 0. */
+int raise(int number);
+int raise(int number)
+{
+    return (int)system_call(SYSTEM_EXIT, number, 0, 0);
+}
+#endif
+
 /* The whole program; the stack is aligned as functions expect it. */
 int run_all(void);
 

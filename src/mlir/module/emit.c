@@ -124,8 +124,12 @@ bool cm_mlir_choose_target(struct cm_mlir_build *build)
     const LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(build->machine);
     build->layout = LLVMCopyStringRepOfTargetData(layout);
     build->pointer_bits = 8 * LLVMPointerSize(layout);
+    const bool is_big = LLVMByteOrder(layout) == LLVMBigEndian;
     LLVMDisposeTargetData(layout);
-    return true;
+    return !is_big || cm_mlir_build_fail(build,
+                                         "'%s' has the highest byte of a number first, weights "
+                                         "have the lowest there",
+                                         build->triple);
 }
 
 /* ---- from the dialect to one module ---- */

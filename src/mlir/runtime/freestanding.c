@@ -159,6 +159,33 @@ static double rounded_away(double x)
     return magnitude(x - whole) >= 0.5 ? whole + with_sign(1, x) : whole;
 }
 
+/* ---- roots ---- */
+
+/* One bit at a time, for processors that have no instruction for it: __builtin_sqrt calls it
+ * there. */
+static double root(double x)
+{
+    uint64_t rest, result = 0, twice = 0;
+    int n;
+
+    if (!(x > 0) || x == INF_VALUE)
+        return x < 0 ? NAN_VALUE : x;
+    rest = (bits_of(split(x, &n)) & 0xfffffffffffffU) | (uint64_t)1 << 52;
+    if (n & 1) {
+        rest *= 2;
+        n--;
+    }
+    rest *= 2;
+    for (uint64_t bit = (uint64_t)1 << 53; bit; bit /= 2, rest *= 2)
+        if (twice + bit <= rest) {
+            rest -= twice + bit;
+            twice += 2 * bit;
+            result += bit;
+        }
+    result += rest ? result & 1 : 0;
+    return scaled(of_bits((result / 2) + ((uint64_t)1022 << 52)), n / 2);
+}
+
 /* ---- two doubles for one number ---- */
 
 struct pair {
@@ -724,6 +751,7 @@ OF_ONE(round, rounded_away)
 OF_ONE(roundeven, rounded)
 OF_ONE(sin, sin_)
 OF_ONE(sinh, sinh_)
+OF_ONE(sqrt, root)
 OF_ONE(tan, tan_)
 OF_ONE(tanh, tanh_)
 OF_ONE(trunc, truncated)

@@ -65,6 +65,7 @@ static double distance(double a, double b)
     ROW(round, -1e18, 1e18, 0)                                                                     \
     ROW(sin, -1e300, 1e300, 3)                                                                     \
     ROW(sinh, -720, 720, 4)                                                                        \
+    ROW(sqrt, -1, 1e300, 0)                                                                        \
     ROW(tan, -1e300, 1e300, 5)                                                                     \
     ROW(tanh, -30, 30, 4)                                                                          \
     ROW(trunc, -1e18, 1e18, 0)
