@@ -64,7 +64,6 @@ struct cm_object_facts {
     bool is_narrow; /* for a machine of 32 bits, whose compiler has functions for what it lacks */
     const struct cm_str *undefined;
     size_t n_undefined;
-    bool is_narrow; /* addresses have 32 bits */
 };
 bool cm_object_read(struct cm_str object, struct cm_arena *arena, struct cm_object_facts *out);
 
