@@ -12,7 +12,11 @@
 @if not pure and len(kernel) <= 3 and not is_thin
 @do numbers(X)
 @do address(X, dims(X), T, "%x")
-@do address(W, dims(W), T, "%w")
+@set k = product(dims(W)[1:])
+@set each = known(dim(W, 0)) ? dim(W, 0) / attr("group") : none
+@do conv_is_direct(weight_sizes[1], each, counts, kernel, strides, dilations)
+@set packed = T == "f32" and not is_usual ? panels(W, attr("group"), each, k, k, 1, is_direct ? 16 : 12) : none
+@do address(known(packed) ? packed[0] : W, known(packed) ? [packed[1]] : dims(W), T, "%w")
 @if has(B)
 @do address(B, dims(B), T, "%b")
 @end
@@ -25,7 +29,7 @@
 @if T == "f32" or T == "f64"
 @do finishing(Y)
 @end
-@do call_kernel("cameo_conv_" + T, ["%x", "%w", address] + conv_sizes + [has(B) ? "%b" : 0, other, code, "%scratch", "%scratch_bytes"], 2)
+@do call_kernel("cameo_conv_" + (not known(packed) ? "" : is_direct ? "direct_" : "packed_") + T, ["%x", "%w", address] + conv_sizes + [has(B) ? "%b" : 0, other, code, "%scratch", "%scratch_bytes"], 2)
 @do finished(memory, memory_dims, T, sizes, Y)
 @else
 @set S = T == "f16" or T == "bf16" ? "f32" : T

@@ -349,7 +349,8 @@ static struct cm_term host_call(void *arg, struct cm_template_run *run, struct c
         }
     }
     *known = cm_mlir_body_call(use, run, name, args, count, &out) ||
-             cm_mlir_table_call(use, run, name, args, count, &out);
+             cm_mlir_table_call(use, run, name, args, count, &out) ||
+             cm_mlir_panels_call(use, name, args, count, &out);
     return out;
 }
 

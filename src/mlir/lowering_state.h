@@ -37,6 +37,10 @@ struct cm_mlir_lowering {
         size_t count, capacity;
     } kernels;
     struct {
+        struct cm_mlir_panels *items;
+        size_t count, capacity;
+    } panels;
+    struct {
         struct cm_mlir_finish *items;
         size_t count, capacity;
     } finishes; /* functions that kernels call */
@@ -135,6 +139,10 @@ bool cm_mlir_body_call(const struct cm_mlir_use *use, struct cm_template_run *ru
 bool cm_mlir_table_call(const struct cm_mlir_use *use, struct cm_template_run *run,
                         struct cm_str function, const struct cm_term *args, size_t count,
                         struct cm_term *out);
+
+/* The same for weights that are packed for kernels in C. */
+bool cm_mlir_panels_call(const struct cm_mlir_use *use, struct cm_str function,
+                         const struct cm_term *args, size_t count, struct cm_term *out);
 
 /* An index constant, or the size of an axis: the name of an index. */
 struct cm_str cm_mlir_index(struct cm_mlir_lowering *l, int64_t number);
