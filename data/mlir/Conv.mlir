@@ -15,7 +15,7 @@
 @set k = product(dims(W)[1:])
 @set each = known(dim(W, 0)) ? dim(W, 0) / attr("group") : none
 @do conv_is_direct(weight_sizes[1], each, counts, kernel, strides, dilations)
-@set packed = T == "f32" ? panels(W, attr("group"), each, k, k, 1, is_direct ? 16 : 12) : none
+@set packed = T == "f32" and not is_usual ? panels(W, attr("group"), each, k, k, 1, is_direct ? 16 : 12) : none
 @do address(known(packed) ? packed[0] : W, known(packed) ? [packed[1]] : dims(W), T, "%w")
 @if has(B)
 @do address(B, dims(B), T, "%b")

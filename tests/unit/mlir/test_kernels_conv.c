@@ -261,7 +261,7 @@ void test_kernels_conv__channels_apart_agree_with_sums_in_double(void)
     struct kernel_random random = {6};
     for (int i = 0; i < KERNEL_CASES; i++) {
         const struct kernel_conv v = pick_depthwise(&random);
-        check_conv(&random, &v, i % 4 ? 0 : NAN);
+        check_conv(&random, &v, AS_THEY_LIE, i % 4 ? 0 : NAN);
     }
 }
 
@@ -283,10 +283,10 @@ static void check_finish(struct kernel_random *random, const struct kernel_conv 
     float *plain = kernel_floats(random, count), *y = kernel_floats(random, count);
     float *bias = kernel_floats(random, v->out_channels);
     float *other = kernel_pick(random, 0, 1) ? kernel_floats(random, count) : NULL;
-    const bool packed = kernel_pick(random, 0, 1);
+    const enum weights weights = (enum weights)kernel_pick(random, AS_THEY_LIE, IN_COLUMNS);
     const int64_t bytes = kernel_pick(random, 0, 1) ? CAMEO_SCRATCH_BYTES : CAMEO_SCRATCH_LEAST;
-    run_conv(v, packed, x, w, plain, bias, NULL, CAMEO_NO_ACTIVATION, bytes);
-    run_conv(v, packed, x, w, y, bias, other, (intptr_t)double_and_add, bytes);
+    run_conv(v, weights, x, w, plain, bias, NULL, CAMEO_NO_ACTIVATION, bytes);
+    run_conv(v, weights, x, w, y, bias, other, (intptr_t)double_and_add, bytes);
     double_and_add((intptr_t)plain, (intptr_t)other, 1, count, count);
     bool same = true;
     for (int64_t i = 0; i < count; i++)
