@@ -77,8 +77,12 @@ static LLVMTargetMachineRef make_machine(struct cm_mlir_build *build, LLVMTarget
         cm_mlir_string_add(&features, ",", 1);
     cm_mlir_string_add(&features, job->features, strlen(job->features));
     cm_mlir_string_add(&features, usual_features(build), strlen(usual_features(build)));
-    if (features.failed)
+    if (features.failed) {
+        free(features.data);
+        LLVMDisposeMessage(cpu);
+        LLVMDisposeMessage(host);
         return NULL;
+    }
     build->has_f16 = converts_f16(build, job->cpu, features.data);
     const LLVMTargetMachineOptionsRef options = LLVMCreateTargetMachineOptions();
     LLVMTargetMachineOptionsSetCPU(options, cpu ? cpu : job->cpu);
