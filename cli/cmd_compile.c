@@ -3,6 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "derive.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -82,9 +83,15 @@ static bool read_options(struct cameo_compile_options *options)
 
 /* ---- what it says ---- */
 
+static int write_error; /* errno of a text that could not be printed */
+
 static int write_text(void *to, const void *bytes, size_t size)
 {
-    return fwrite(bytes, 1, size, to) == size ? 0 : 1;
+    errno = 0;
+    if (fwrite(bytes, 1, size, to) == size)
+        return 0;
+    write_error = errno;
+    return 1;
 }
 
 /* For whoever sits and waits: a script reads what comes at the end. */
@@ -115,6 +122,10 @@ static int fail(const struct cameo_model *model, const struct refusals *refusals
 {
     const char *list = strstr(err->message, " reasons: ");
 
+    if (ferror(stdout)) {
+        errno = write_error;
+        return cli_broken("standard output");
+    }
     if (!refusals->count && !train_step)
         return cli_fail_model(model, NULL, err);
     if (refusals->count < 2 || !list || !lines)
@@ -259,22 +270,30 @@ static bool is_foreign_header(const char *path)
     return !read || !strstr(line, "compiled by cameo");
 }
 
+/* Is text written, which has nothing beside it? */
+static bool is_text(const struct cameo_compile_options *options)
+{
+    return options->emit == CAMEO_EMIT_BY_NAME
+               ? ends_with(out_path, ".ll") || ends_with(out_path, ".s") ||
+                     ends_with(out_path, ".mlir")
+               : options->emit < CAMEO_EMIT_OBJECT;
+}
+
 /* What is written beside FILE must not take the place of what is read, or of others' headers. */
-static int check_neighbours(void)
+static int check_neighbours(const struct cameo_compile_options *options)
 {
     const char *slash = out_path ? strrchr(out_path, '/') : NULL;
-    const char *dot = out_path ? strrchr(slash ? slash : out_path, '.') : NULL;
-    const int size = dot ? (int)(dot - out_path) : 0;
+    const char *file = slash ? slash + 1 : out_path;
+    const char *dot = file ? strrchr(file, '.') : NULL;
     char header[4096], weights[4096];
-    int code = CLI_YES;
 
-    if (!dot || (!ends_with(out_path, ".o") && !ends_with(out_path, ".a") &&
-                 !ends_with(out_path, ".so") && !ends_with(out_path, ".wasm")))
+    if (!out_path || is_text(options))
         return CLI_YES;
+    const int size = dot && dot != file ? (int)(dot - out_path) : (int)strlen(out_path);
     snprintf(header, sizeof header, "%.*s.h", size, out_path);
     snprintf(weights, sizeof weights, "%.*s.weights", size, out_path);
-    code = cli_may_write("compile: the header", header);
-    if (code == CLI_YES && weights_text && strcmp(weights_text, "beside") == 0)
+    int code = cli_may_write("compile: the header", header);
+    if (code == CLI_YES && options->weights == CAMEO_WEIGHTS_BESIDE)
         code = cli_may_write("compile: the weights", weights);
     if (code == CLI_YES && is_foreign_header(header)) {
         cli_complain("compile: %s is there and was not written by cameo compile; its header goes "
@@ -302,7 +321,7 @@ static int compile_main(char **operands, int count)
         return cli_fail(&err);
     code = cli_may_write("compile: -o", out_path);
     if (code == CLI_YES)
-        code = check_neighbours();
+        code = check_neighbours(&options);
     if (code == CLI_YES)
         code = compile(model, operands[0], &options);
     cameo_model_free(model);

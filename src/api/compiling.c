@@ -84,8 +84,15 @@ static enum cm_status check_options(struct cm_api_compile *c,
     if (o->name && !cm_glue_name_is_valid(o->name))
         return cm_fail(&c->err, CM_BAD_ARGUMENT,
                        "'%.100s' is not a C identifier of at most 100 letters", o->name);
+    if (o->path && !*o->path)
+        return cm_fail(&c->err, CM_BAD_ARGUMENT, "the name of the file to write is empty");
     CM_TRY(choose_emit(c));
     CM_TRY(choose_target(c));
+    if (c->emit >= CAMEO_EMIT_OBJECT &&
+        (cm_str_ends(cm_str(o->path), ".h") || cm_str_ends(cm_str(o->path), ".weights")))
+        return cm_fail(&c->err, CM_BAD_ARGUMENT,
+                       "%.300s: the code cannot go by the name of its header or of its weights",
+                       o->path);
     if (!o->path && c->emit >= CAMEO_EMIT_OBJECT)
         return cm_fail(&c->err, CM_BAD_ARGUMENT, "an object needs a path");
     return CM_OK;

@@ -389,10 +389,11 @@ static void put_places(struct cm_glue_writer *w)
         for (size_t i = 0; i < p->n_weights; i++) {
             cm_glue_put(t, "    {");
             cm_glue_put_literal(t, p->weights[i].name);
-            cm_glue_put(t, ", %zu, %zu},\n", p->weights[i].offset,
-                        cm_tensor_bytes(p->weights[i].tensor));
+            cm_glue_put(t, ", %zu, %zu, \"%s\"},\n", p->weights[i].offset,
+                        cm_tensor_bytes(p->weights[i].tensor),
+                        cm_glue_weight_type(w->arena, &p->weights[i]).data);
         }
-        cm_glue_put(t, "    {0, 0, 0}};\n");
+        cm_glue_put(t, "    {0, 0, 0, 0}};\n");
         put_export(w, "weights");
     }
     if (o->state) {
@@ -403,10 +404,11 @@ static void put_places(struct cm_glue_writer *w)
         for (size_t i = 0; i < o->state->count; i++) {
             cm_glue_put(t, "    {");
             cm_glue_put_literal(t, o->state->variables[i].name);
-            cm_glue_put(t, ", %zu, %zu},\n", o->state->variables[i].offset,
-                        o->state->variables[i].bytes);
+            cm_glue_put(t, ", %zu, %zu, \"%s\"},\n", o->state->variables[i].offset,
+                        o->state->variables[i].bytes,
+                        cm_glue_variable_type(w, &o->state->variables[i]).data);
         }
-        cm_glue_put(t, "    {0, 0, 0}};\n");
+        cm_glue_put(t, "    {0, 0, 0, 0}};\n");
         put_export(w, "state");
     }
 }

@@ -86,8 +86,12 @@ static LLVMTargetMachineRef make_machine(struct cm_mlir_build *build, LLVMTarget
         add_features(&features, host);
     add_features(&features, job->features);
     add_features(&features, usual_features(build));
-    if (features.failed)
+    if (features.failed) {
+        free(features.data);
+        LLVMDisposeMessage(cpu);
+        LLVMDisposeMessage(host);
         return NULL;
+    }
     build->has_f16 = converts_f16(build, job->cpu, features.data);
     const LLVMTargetMachineOptionsRef options = LLVMCreateTargetMachineOptions();
     LLVMTargetMachineOptionsSetCPU(options, cpu ? cpu : job->cpu);

@@ -37,6 +37,7 @@ struct cm_compiled_port {
 struct cm_compiled_place {
     const char *name;
     size_t offset, bytes;
+    const char *type; /* "float[8,1,3,3]" */
 };
 
 /* One run. */
