@@ -66,7 +66,7 @@ struct cm_mlir_lowering {
             size_t word;
         } * items;
         size_t count, capacity;
-    } streams;     /* nodes that have a place in it */
+    } streams; /* nodes that have a place in it */
     struct {
         struct cm_mlir_panels *items;
         size_t count, capacity;
