@@ -2726,12 +2726,15 @@ struct cameo_compile_options {
     void *write_to;
     cameo_tell_fn *tell; /* told what is being done; NULL: nobody is */
     void *tell_arg;
+    /* A training step begins with what the training's initialization gives, not with the values
+     * that the model holds. */
+    bool initialize;
 };
 
 #define CAMEO_COMPILE_OPTIONS_INIT                                                                 \
     {                                                                                              \
         sizeof(struct cameo_compile_options), 0, CAMEO_EMIT_BY_NAME, CAMEO_WEIGHTS_INSIDE, 0, 0,   \
-            0, false, false, 0, 0, 0, 0                                                            \
+            0, false, false, 0, 0, 0, 0, false                                                     \
     }
 
 /* What was written. Texts are "" where there is no such file. */

@@ -83,6 +83,9 @@ static enum cm_status check_options(struct cm_api_compile *c,
     if (o->name && !cm_glue_name_is_valid(o->name))
         return cm_fail(&c->err, CM_BAD_ARGUMENT,
                        "'%.100s' is not a C identifier of at most 100 letters", o->name);
+    if (o->initialize && !o->train_step)
+        return cm_fail(&c->err, CM_BAD_ARGUMENT,
+                       "initialize is for training steps, and train_step is not set");
     CM_TRY(choose_emit(c));
     CM_TRY(choose_target(c));
     if (!o->path && c->emit >= CAMEO_EMIT_OBJECT)
