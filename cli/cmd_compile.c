@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 static const char *out_path, *emit_text, *target, *cpu, *name, *weights_text;
-static bool pure, train_step;
+static bool pure, train_step, initialize;
 
 /* ---- options ---- */
 
@@ -68,6 +68,10 @@ static bool read_options(struct cameo_compile_options *options)
         cli_complain("compile: no file to write was given, add -o FILE (.so, .o, .a or .wasm)");
         return false;
     }
+    if (initialize && !train_step) {
+        cli_complain("compile: --init is for --train-step");
+        return false;
+    }
     options->emit = (enum cameo_emit)emit;
     options->weights = (enum cameo_weight_place)place;
     options->path = out_path;
@@ -78,6 +82,7 @@ static bool read_options(struct cameo_compile_options *options)
     options->name = name;
     options->pure = pure;
     options->train_step = train_step;
+    options->initialize = initialize;
     return true;
 }
 
@@ -343,6 +348,8 @@ static const struct cli_option options[] = {
     {"--pure", NULL, NULL, "generated code only, without our kernels", CLI_FLAG, &pure},
     {"--train-step", NULL, NULL, "the training step of a model that carries its training", CLI_FLAG,
      &train_step},
+    {"--init", NULL, NULL, "its state begins as the training's initialization says", CLI_FLAG,
+     &initialize},
     {0},
 };
 

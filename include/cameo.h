@@ -2731,12 +2731,15 @@ struct cameo_compile_options {
      * fit; NULL: nobody is. */
     cameo_tell_fn *refused;
     void *refused_arg;
+    /* A training step begins with what the training's initialization gives, not with the values
+     * that the model holds. */
+    bool initialize;
 };
 
 #define CAMEO_COMPILE_OPTIONS_INIT                                                                 \
     {                                                                                              \
         sizeof(struct cameo_compile_options), 0, CAMEO_EMIT_BY_NAME, CAMEO_WEIGHTS_INSIDE, 0, 0,   \
-            0, false, false, 0, 0, 0, 0, 0, 0, 0                                                   \
+            0, false, false, 0, 0, 0, 0, 0, 0, 0, false                                            \
     }
 
 /* What was written. Texts are "" where there is no such file. */

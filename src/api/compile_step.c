@@ -11,7 +11,7 @@ enum cm_status cm_api_begin_state(struct cm_api_compile *c)
 
     if (cameo_model_copy(c->model, &c->trained, &err) != CAMEO_OK ||
         cameo_trainer_new(c->trained, NULL, &c->trainer, &err) != CAMEO_OK ||
-        cameo_trainer_initialize(c->trainer, &err) != CAMEO_OK)
+        (c->options.initialize && cameo_trainer_initialize(c->trainer, &err) != CAMEO_OK))
         return cm_fail(&c->err, (enum cm_status)err.status, "%.1000s", err.message);
     return CM_OK;
 }

@@ -86,6 +86,9 @@ static enum cm_status check_options(struct cm_api_compile *c,
                        "'%.100s' is not a C identifier of at most 100 letters", o->name);
     if (o->path && !*o->path)
         return cm_fail(&c->err, CM_BAD_ARGUMENT, "the name of the file to write is empty");
+    if (o->initialize && !o->train_step)
+        return cm_fail(&c->err, CM_BAD_ARGUMENT,
+                       "initialize is for training steps, and train_step is not set");
     CM_TRY(choose_emit(c));
     CM_TRY(choose_target(c));
     if (c->emit >= CAMEO_EMIT_OBJECT &&

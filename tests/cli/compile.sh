@@ -31,6 +31,7 @@ try compile net.onnxtxt -o net.so --weights under
 try compile net.onnxtxt -o net.so --name 'a b'
 try compile nothing.onnx -o net.so
 try compile net.onnxtxt -o net.so --train-step
+try compile net.onnxtxt -o net.so --init
 
 echo '-- what cannot be compiled'
 try compile words.onnxtxt --emit linalg

@@ -37,9 +37,9 @@ OPTIONS = {
 }
 
 
-def compiled(command, model, work):
+def compiled(command, model, work, *words):
     path = os.path.join(work, "step.so")
-    cameo(command, "compile", model, "-o", path, "--train-step", "--name", "step")
+    cameo(command, "compile", model, "-o", path, "--train-step", "--name", "step", *words)
     # Of the same file name, a library would be opened only once.
     unique = os.path.join(work, f"step{len(os.listdir(work))}.so")
     for ending in (".so", ".h"):
@@ -151,6 +151,21 @@ def check_options(command, words, work):
     follow(compiled(command, model, work), data, log, after, BATCH)
 
 
+def check_later(command, work):
+    """A training that was begun goes on where it was: counters and moments are those of the file."""
+    plain, model = os.path.join(work, "plain.onnx"), os.path.join(work, "model.onnx")
+    data = random_models.make("smooth", plain, np.random.default_rng(3))
+    cameo(command, "prepare", plain, "--loss", "cross-entropy", "--optimizer", "adam", "--lr", "0.02",
+          "--schedule", "linear", "--schedule-steps", "20", "-o", model)
+    trained(command, model, data, work, 5, BATCH)
+    begun = os.path.join(work, "begun.onnx")
+    os.rename(os.path.join(work, "trained.onnx"), begun)
+    log, after = trained(command, begun, data, work, STEPS, BATCH)
+    follow(compiled(command, begun, work), data, log, after, BATCH)
+    log, after = trained(command, begun, data, work, STEPS, BATCH, "--init")
+    follow(compiled(command, begun, work, "--init"), data, log, after, BATCH)
+
+
 def check_carried(command, models, name, work):
     """The training that a file carries, with what its maker says comes of it."""
     model = os.path.join(models, f"training_{name}.onnx")
@@ -158,15 +173,16 @@ def check_carried(command, models, name, work):
     data = dict(np.load(os.path.join(models, "training", f"{name}.npz")))
     words = ["--init"] if expected["init"] else []
     log, after = trained(command, model, data, work, expected["steps"], expected["batch"], *words)
-    follow(compiled(command, model, work), data, log, after, expected["batch"])
+    follow(compiled(command, model, work, *words), data, log, after, expected["batch"])
 
 
 def main():
     command, models = sys.argv[1:3]
     carried = [name[:-5] for name in sorted(os.listdir(os.path.join(models, "training")))
                if name.endswith(".json")]
-    checks = [(name, check_random, (name,)) for name in [*random_models.MODELS, "entries"]]
+    checks = [(name, check_random, (name,)) for name in [*random_models.RANDOM, "entries"]]
     checks += [(name, check_options, (words,)) for name, words in OPTIONS.items()]
+    checks += [("later", check_later, ())]
     checks += [(name, check_carried, (models, name)) for name in carried]
     failed = 0
     for name, check, arguments in checks:

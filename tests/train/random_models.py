@@ -75,7 +75,10 @@ MODELS = {
   y = Gemm(m, w2, b2)
 }""", {"wq": (8, 8), "wk": (8, 8), "wv": (8, 8), "g1": (8,), "b1": (8,), "w2": (8, 4),
        "b2": (4,)}, (5, 8), 4),
+    "smooth": ("g (float[N,6] x) => (float[N,4] y) { y = Gemm(x, w1, b1) }",
+               {"w1": (6, 4), "b1": (4,)}, (6,), 4),
 }
+RANDOM = [name for name in MODELS if name != "smooth"]
 
 # Two entries draw different numbers from one seed; a Dropout that drops nothing has its number too.
 ENTRY = """%(name)s () => (float %(name)s, float[6] %(to)s) {

@@ -122,6 +122,10 @@ void test_compiling__wrong_options_are_refused(void)
     CHECK_INT(cameo_model_compile(model, &options, NULL, &err), CAMEO_BAD_ARGUMENT);
     CHECK(strstr(err.message, "not a C identifier"));
     options.name = NULL;
+    options.initialize = true;
+    CHECK_INT(cameo_model_compile(model, &options, NULL, &err), CAMEO_BAD_ARGUMENT);
+    CHECK(strstr(err.message, "initialize is for training steps"));
+    options.initialize = false;
     options.emit = (enum cameo_emit)77;
     CHECK_INT(cameo_model_compile(model, &options, NULL, &err), CAMEO_BAD_ARGUMENT);
     cameo_model_free(model);
