@@ -76,9 +76,9 @@ static bool is_near(const struct kernel_conv *v, struct judge *j, const float *g
 
 enum weights { AS_THEY_LIE, IN_ROWS, IN_COLUMNS };
 
-static void run_conv(const struct kernel_conv *v, enum weights weights, const float *x, const float *w,
-                     float *y, const float *bias, const float *residual, intptr_t activation,
-                     int64_t scratch_bytes)
+static void run_conv(const struct kernel_conv *v, enum weights weights, const float *x,
+                     const float *w, float *y, const float *bias, const float *residual,
+                     intptr_t activation, int64_t scratch_bytes)
 {
     void *scratch = kernel_scratch(scratch_bytes);
     if (weights != AS_THEY_LIE) {
