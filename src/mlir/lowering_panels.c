@@ -43,8 +43,7 @@ bool cm_mlir_panels_call(const struct cm_mlir_use *use, struct cm_str function,
     struct cm_mlir_panels asked = {0};
     const cm_value value = count ? (cm_value)args[0].i : 0;
 
-    if (!cm_str_is(function, "panels") || count != PANEL_SIZES + 1 ||
-        args[0].kind != CM_TERM_VALUE)
+    if (!cm_str_is(function, "panels") || count != PANEL_SIZES + 1 || args[0].kind != CM_TERM_VALUE)
         return false;
     *out = CM_TERM_ABSENT;
     for (int i = 0; i < PANEL_SIZES; i++) {
@@ -52,8 +51,7 @@ bool cm_mlir_panels_call(const struct cm_mlir_use *use, struct cm_str function,
             return true;
         asked.sizes[i] = args[i + 1].i;
     }
-    const struct cm_tensor *tensor =
-        l->options->keeps_weights ? NULL : cm_mlir_contents(l, value);
+    const struct cm_tensor *tensor = l->options->keeps_weights ? NULL : cm_mlir_contents(l, value);
     if (!tensor || tensor->type != CM_FLOAT ||
         cm_tensor_count(tensor) != asked.sizes[GROUPS] * asked.sizes[LINES] * asked.sizes[DEPTH])
         return true;

@@ -301,13 +301,14 @@ void cm_mlir_place_weights(struct cm_mlir_lowering *l)
     struct cm_map read = {0};
 
     for (size_t i = 0; i < l->asked.count; i++)
-        *cm_map_insert(&read, l->arena, l->asked.items[i].name, NULL) =
-            l->options->keeps_weights;
+        *cm_map_insert(&read, l->arena, l->asked.items[i].name, NULL) = l->options->keeps_weights;
     for (size_t i = 0; i < body.size; i++) {
         size_t size = 1;
-        while (body.data[i] == '%' && i + size < body.size && cm_template_is_name(body.data[i + size]))
+        while (body.data[i] == '%' && i + size < body.size &&
+               cm_template_is_name(body.data[i + size]))
             size++;
-        uint64_t *found = size > 1 ? cm_map_find(&read, (struct cm_str){body.data + i, size}) : NULL;
+        uint64_t *found =
+            size > 1 ? cm_map_find(&read, (struct cm_str){body.data + i, size}) : NULL;
         if (found)
             *found = true;
         i += size - 1;
