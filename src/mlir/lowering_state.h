@@ -43,10 +43,10 @@ struct cm_mlir_lowering {
     struct {
         struct cm_mlir_finish *items;
         size_t count, capacity;
-    } finishes; /* functions that kernels call */
+    } finishes;        /* functions that kernels call */
     bool *is_finished; /* by value: a kernel computes it together with what it is made of */
     size_t n_uses;     /* of templates: each has a prefix of its own */
-    bool is_told;  /* why a body cannot be lowered, and so the node it belongs to */
+    bool is_told;      /* why a body cannot be lowered, and so the node it belongs to */
     struct cm_error *err;
 };
 

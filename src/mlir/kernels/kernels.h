@@ -23,9 +23,10 @@
  *     CAMEO_RELU            x < 0 ? 0 : x           low and high do not matter
  *     CAMEO_CLIP            x < low ? low : x, then x > high ? high : x
  *
- * so that NaN stays NaN. Any other number is the address of a cameo_finish, which cameo_product_* and
- * cameo_conv_* of f32 and f64 (not those of gradients) call instead for each part of y that is
- * otherwise done, as soon as it is: it gets the residual, which is not added, and lies apart from y.
+ * so that NaN stays NaN. Any other number is the address of a cameo_finish, which cameo_product_*
+ * and cameo_conv_* of f32 and f64 (not those of gradients) call instead for each part of y that is
+ * otherwise done, as soon as it is: it gets the residual, which is not added, and lies apart from
+ * y.
  */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_MLIR_KERNELS_KERNELS_H
@@ -35,8 +36,8 @@
 
 enum { CAMEO_NO_ACTIVATION = 0, CAMEO_RELU = 1, CAMEO_CLIP = 2 };
 
-/* Changes `columns` elements of each of `rows` rows of y, which lie `step` elements apart. `other` is
- * the address of the elements of the residual that lie where these do, or 0. */
+/* Changes `columns` elements of each of `rows` rows of y, which lie `step` elements apart. `other`
+ * is the address of the elements of the residual that lie where these do, or 0. */
 typedef void cameo_finish(intptr_t y, intptr_t other, intptr_t rows, intptr_t step,
                           intptr_t columns);
 
@@ -72,9 +73,9 @@ void cameo_product_bf16(intptr_t a, intptr_t b, intptr_t c, intptr_t m, intptr_t
 
 /* Packs lines of k elements: lines lie `line` elements apart, elements of a line `step`. Each group
  * of `lines` lines goes to ceil(lines / wide) panels one after the other, each k rows of `wide`
- * lines, with zeros where there is no line: groups * ceil(lines / wide) * wide * k floats in all. In
- * a group element i of line j lies at j / wide * wide * k + i * wide + j % wide. The layout is the
- * same for all targets. */
+ * lines, with zeros where there is no line: groups * ceil(lines / wide) * wide * k floats in all.
+ * In a group element i of line j lies at j / wide * wide * k + i * wide + j % wide. The layout is
+ * the same for all targets. */
 void cameo_pack_f32(intptr_t from, intptr_t packed, intptr_t groups, intptr_t lines, intptr_t k,
                     intptr_t line, intptr_t step, intptr_t wide);
 
@@ -130,10 +131,10 @@ void cameo_conv_packed_f32(intptr_t x, intptr_t packed, intptr_t y, CAMEO_CONV_S
                            intptr_t residual, intptr_t activation, float low, float high,
                            intptr_t scratch, intptr_t scratch_bytes);
 
-/* The same with weights packed CAMEO_PANEL_COLUMNS wide. It is the faster one where each result adds
- * up many terms (about a hundred or more), the image has one or two spatial axes and rows of results
- * are about as long as a multiple of 7; rows of the image that a row of results reads, of all
- * channels, should fit in the scratch memory. */
+/* The same with weights packed CAMEO_PANEL_COLUMNS wide. It is the faster one where each result
+ * adds up many terms (about a hundred or more), the image has one or two spatial axes and rows of
+ * results are about as long as a multiple of 7; rows of the image that a row of results reads, of
+ * all channels, should fit in the scratch memory. */
 void cameo_conv_direct_f32(intptr_t x, intptr_t packed, intptr_t y, CAMEO_CONV_SIZES, intptr_t bias,
                            intptr_t residual, intptr_t activation, float low, float high,
                            intptr_t scratch, intptr_t scratch_bytes);
