@@ -279,10 +279,10 @@ static void run_kernel(const struct layer *l, const struct operands *o)
         cameo_product_packed_f32(x, packed, y, l->rows, l->results, l->channels, l->channels, 1, 0,
                                  0, 0, 0, 0, scratch, CAMEO_SCRATCH_BYTES);
     else if (l->groups == 1)
-        (is_direct(l) ? cameo_conv_direct_f32 : cameo_conv_packed_f32)(x, packed, y, l->batch, 1, l->channels, l->results, 1, l->size,
-                              l->size, 1, out_size(l), out_size(l), 1, l->kernel, l->kernel, 1,
-                              l->stride, l->stride, 1, 1, 1, 0, l->pad, l->pad, 0, 0, 0, 0, 0,
-                              scratch, CAMEO_SCRATCH_BYTES);
+        (is_direct(l) ? cameo_conv_direct_f32 : cameo_conv_packed_f32)(
+            x, packed, y, l->batch, 1, l->channels, l->results, 1, l->size, l->size, 1, out_size(l),
+            out_size(l), 1, l->kernel, l->kernel, 1, l->stride, l->stride, 1, 1, 1, 0, l->pad,
+            l->pad, 0, 0, 0, 0, 0, scratch, CAMEO_SCRATCH_BYTES);
     else
         cameo_conv_f32(x, w, y, l->batch, l->groups, l->channels, l->results, 1, l->size, l->size,
                        1, out_size(l), out_size(l), 1, l->kernel, l->kernel, 1, l->stride,

@@ -278,6 +278,7 @@ enum cm_status cm_mlir_lower(struct cm_graph *graph, const struct cm_mlir_lower_
     }
     if (err && err->status != CM_OK)
         return err->status;
+    cm_mlir_place_weights(&l);
     *out = (struct cm_mlir_program){.text = assemble(&l, &arguments),
                                     .inputs = inputs,
                                     .outputs = outputs,

@@ -11,7 +11,7 @@ enum { GROUPS, LINES, DEPTH, LINE, STEP, WIDE, PANEL_SIZES };
 
 /* What is packed already: two nodes may read the same weights. */
 struct cm_mlir_panels {
-    cm_value value;
+    const void *data;
     int64_t sizes[PANEL_SIZES];
     struct cm_term term;
 };
@@ -41,29 +41,28 @@ bool cm_mlir_panels_call(const struct cm_mlir_use *use, struct cm_str function,
 {
     struct cm_mlir_lowering *l = use->lowering;
     struct cm_mlir_panels asked = {0};
+    const cm_value value = count ? (cm_value)args[0].i : 0;
 
-    if (!cm_str_is(function, "panels") || count != PANEL_SIZES + 1 ||
-        args[0].kind != CM_TERM_VALUE)
+    if (!cm_str_is(function, "panels") || count != PANEL_SIZES + 1 || args[0].kind != CM_TERM_VALUE)
         return false;
-    asked.value = (cm_value)args[0].i;
     *out = CM_TERM_ABSENT;
     for (int i = 0; i < PANEL_SIZES; i++) {
         if (args[i + 1].kind != CM_TERM_INT || args[i + 1].i <= 0)
             return true;
         asked.sizes[i] = args[i + 1].i;
     }
-    const struct cm_tensor *tensor =
-        l->options->keeps_weights ? NULL : cm_mlir_contents(l, asked.value);
+    const struct cm_tensor *tensor = l->options->keeps_weights ? NULL : cm_mlir_contents(l, value);
     if (!tensor || tensor->type != CM_FLOAT ||
         cm_tensor_count(tensor) != asked.sizes[GROUPS] * asked.sizes[LINES] * asked.sizes[DEPTH])
         return true;
+    asked.data = tensor->data;
     for (size_t i = 0; i < l->panels.count; i++)
-        if (l->panels.items[i].value == asked.value &&
+        if (l->panels.items[i].data == asked.data &&
             memcmp(l->panels.items[i].sizes, asked.sizes, sizeof asked.sizes) == 0) {
             *out = l->panels.items[i].term;
             return true;
         }
-    *out = asked.term = packed_term(l, asked.value, tensor, asked.sizes);
+    *out = asked.term = packed_term(l, value, tensor, asked.sizes);
     *CM_PUSH(l->arena, &l->panels) = asked;
     return true;
 }

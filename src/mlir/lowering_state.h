@@ -17,6 +17,13 @@ struct cm_mlir_text {
     size_t count, capacity;
 };
 
+/* A constant that is to lie among the weights, if it is read: a template that names an operand may
+ * take it packed instead. */
+struct cm_mlir_asked {
+    struct cm_str label, name, memory; /* memory: its type */
+    const struct cm_tensor *tensor;
+};
+
 struct cm_mlir_lowering {
     struct cm_module *module;
     struct cm_arena *arena;
@@ -27,6 +34,10 @@ struct cm_mlir_lowering {
     int indent;
     struct cm_str *names; /* by value; empty: not defined yet */
     size_t n_names;
+    struct {
+        struct cm_mlir_asked *items;
+        size_t count, capacity;
+    } asked;
     struct {
         struct cm_mlir_weight *items;
         size_t count, capacity;
@@ -82,6 +93,9 @@ struct cm_str cm_mlir_name(struct cm_mlir_lowering *l, cm_value value);
  * must live as long as the program. */
 struct cm_str cm_mlir_constant(struct cm_mlir_lowering *l, struct cm_str label,
                                const struct cm_tensor *tensor);
+
+/* Once all nodes are there: the constants that they read get their places among the weights. */
+void cm_mlir_place_weights(struct cm_mlir_lowering *l);
 
 /* Element i of a tensor as a literal. */
 struct cm_str cm_mlir_element_text(struct cm_mlir_lowering *l, const struct cm_tensor *tensor,

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mlir/glue.h"
 #include "mlir/lowering_state.h"
+#include "mlir/template_run.h"
 
+#include "base/map.h"
 #include "tensor/bits.h"
 
 #include <inttypes.h>
@@ -226,16 +228,24 @@ static struct cm_str dense_constant(struct cm_mlir_lowering *l, struct cm_str na
     return name;
 }
 
-/* label: what people call it. */
+/* label: what people call it. Whether it is read by this name shows at the end. */
 static struct cm_str weight_constant(struct cm_mlir_lowering *l, struct cm_str label,
                                      struct cm_str name, const struct cm_tensor *tensor,
                                      struct cm_str memory)
 {
+    *CM_PUSH(l->arena, &l->asked) = (struct cm_mlir_asked){label, name, memory, tensor};
+    return name;
+}
+
+static void place_weight(struct cm_mlir_lowering *l, const struct cm_mlir_asked *asked)
+{
     const size_t offset = (l->weight_bytes + 63) / 64 * 64;
+    const struct cm_tensor *tensor = asked->tensor;
+    const struct cm_str name = asked->name, memory = asked->memory;
 
     l->weight_bytes =
         offset + (size_t)cm_tensor_count(tensor) * cm_mlir_element_bytes(tensor->type);
-    *CM_PUSH(l->arena, &l->weights) = (struct cm_mlir_weight){label, tensor, offset};
+    *CM_PUSH(l->arena, &l->weights) = (struct cm_mlir_weight){asked->label, tensor, offset};
     cm_mlir_put(l, &l->constants,
                 cm_arena_printf(l->arena,
                                 "    %.*s_at = arith.constant %zu : index\n"
@@ -245,7 +255,29 @@ static struct cm_str weight_constant(struct cm_mlir_lowering *l, struct cm_str l
                                 CM_STR_FMT(name), offset, CM_STR_FMT(name), CM_STR_FMT(name),
                                 CM_STR_FMT(memory), CM_STR_FMT(name), CM_STR_FMT(name),
                                 CM_STR_FMT(memory)));
-    return name;
+}
+
+void cm_mlir_place_weights(struct cm_mlir_lowering *l)
+{
+    const struct cm_str body = {l->body.items, l->body.count};
+    struct cm_map read = {0};
+
+    for (size_t i = 0; i < l->asked.count; i++)
+        *cm_map_insert(&read, l->arena, l->asked.items[i].name, NULL) = l->options->keeps_weights;
+    for (size_t i = 0; i < body.size; i++) {
+        size_t size = 1;
+        while (body.data[i] == '%' && i + size < body.size &&
+               cm_template_is_name(body.data[i + size]))
+            size++;
+        uint64_t *found =
+            size > 1 ? cm_map_find(&read, (struct cm_str){body.data + i, size}) : NULL;
+        if (found)
+            *found = true;
+        i += size - 1;
+    }
+    for (size_t i = 0; i < l->asked.count; i++)
+        if (cm_map_get(&read, l->asked.items[i].name, false))
+            place_weight(l, &l->asked.items[i]);
 }
 
 struct cm_str cm_mlir_constant(struct cm_mlir_lowering *l, struct cm_str label,

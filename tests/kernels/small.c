@@ -46,8 +46,8 @@ typedef void conv_fn(intptr_t x, intptr_t w, intptr_t y, CAMEO_CONV_SIZES, intpt
 static int conv_is_right(conv_fn *conv, const float *weights)
 {
     conv((intptr_t)x, (intptr_t)weights, (intptr_t)y, 1, 1, CHANNELS, RESULTS, 1, SIZE, SIZE, 1,
-                   SIZE, SIZE, 1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 1, 1, 0, 0, CAMEO_RELU, 0, 0,
-                   (intptr_t)scratch, sizeof scratch);
+         SIZE, SIZE, 1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 1, 1, 0, 0, CAMEO_RELU, 0, 0, (intptr_t)scratch,
+         sizeof scratch);
     for (int i = 0; i < RESULTS * SIZE * SIZE; i++) {
         const int o = i / (SIZE * SIZE), row = i / SIZE % SIZE, column = i % SIZE;
         float sum = 0;

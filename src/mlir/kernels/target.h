@@ -21,7 +21,8 @@ void *memset(void *to, int byte, size_t bytes);
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 #define KERNEL_INLINE static inline __attribute__((always_inline, unused))
-/* A function of which vectors are KERNEL_VECTOR wide even where clang would rather have two halves. */
+/* A function of which vectors are KERNEL_VECTOR wide even where clang would rather have two halves.
+ */
 #if defined(__clang__) && defined(__AVX512F__)
 #define KERNEL_WIDE __attribute__((min_vector_width(512)))
 #else

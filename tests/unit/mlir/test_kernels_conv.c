@@ -76,9 +76,9 @@ static bool is_near(const struct kernel_conv *v, struct judge *j, const float *g
 
 enum weights { AS_THEY_LIE, IN_ROWS, IN_COLUMNS };
 
-static void run_conv(const struct kernel_conv *v, enum weights weights, const float *x, const float *w,
-                     float *y, const float *bias, const float *residual, intptr_t activation,
-                     int64_t scratch_bytes)
+static void run_conv(const struct kernel_conv *v, enum weights weights, const float *x,
+                     const float *w, float *y, const float *bias, const float *residual,
+                     intptr_t activation, int64_t scratch_bytes)
 {
     void *scratch = kernel_scratch(scratch_bytes);
     if (weights != AS_THEY_LIE) {
@@ -144,7 +144,7 @@ void test_kernels_conv__nan_and_infinity_reach_the_results_that_read_them_and_no
 void test_kernels_conv__many_channels_at_few_places_agree_with_sums_in_double(void)
 {
     struct kernel_random random = {6};
-    for (int i = 0; i < KERNEL_CASES / 2; i++) {
+    for (int i = 0; i < KERNEL_CASES / 5; i++) {
         const bool single = i % 4 == 0;
         const int64_t kernel = single ? 1 : kernel_pick(&random, 1, 3);
         const int64_t stride = single ? 1 : kernel_pick(&random, 1, 2);
@@ -152,7 +152,7 @@ void test_kernels_conv__many_channels_at_few_places_agree_with_sums_in_double(vo
         const int64_t out = (size + 2 * pad - kernel) / stride + 1;
         const struct kernel_conv v = {.batch = 1,
                                       .groups = 1,
-                                      .in_channels = kernel_pick(&random, 1, 24),
+                                      .in_channels = kernel_pick(&random, 1, 9),
                                       .out_channels = kernel_pick(&random, 17, 70),
                                       .in = {1, size, size},
                                       .out = {1, out, out},
