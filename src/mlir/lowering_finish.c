@@ -3,9 +3,9 @@
  *
  *     f(y, other, rows, step, columns)
  *
- * changes `columns` elements of `rows` rows of y in place; `step` is from a row to the next. `other`
- * is the address of the elements of another tensor of that shape that lie where y's do. Functions
- * that do the same are one.
+ * changes `columns` elements of `rows` rows of y in place; `step` is from a row to the next.
+ * `other` is the address of the elements of another tensor of that shape that lie where y's do.
+ * Functions that do the same are one.
  *
  * Followers are taken as long as nobody else reads what they read; where a region ends in a chain
  * of them, those behind the region too. */

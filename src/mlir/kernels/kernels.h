@@ -23,9 +23,11 @@
  *     CAMEO_RELU            x < 0 ? 0 : x           low and high do not matter
  *     CAMEO_CLIP            x < low ? low : x, then x > high ? high : x
  *
- * so that NaN stays NaN. Any other number is the address of a cameo_finish, which products and
- * convolutions of f32 and f64 call instead for each part of y that is otherwise done, as soon as it
- * is: it gets the residual, which is not added. */
+ * so that NaN stays NaN. Any other number is the address of a cameo_finish, which cameo_product_*
+ * and cameo_conv_* of f32 and f64 (not those of gradients) call instead for each part of y that is
+ * otherwise done, as soon as it is: it gets the residual, which is not added, and lies apart from
+ * y.
+ */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_MLIR_KERNELS_KERNELS_H
 #define CM_MLIR_KERNELS_KERNELS_H
@@ -34,8 +36,8 @@
 
 enum { CAMEO_NO_ACTIVATION = 0, CAMEO_RELU = 1, CAMEO_CLIP = 2 };
 
-/* Changes `columns` elements of each of `rows` rows of y, which lie `step` elements apart. `other` is
- * the address of the elements of the residual that lie where these do, or 0. */
+/* Changes `columns` elements of each of `rows` rows of y, which lie `step` elements apart. `other`
+ * is the address of the elements of the residual that lie where these do, or 0. */
 typedef void cameo_finish(intptr_t y, intptr_t other, intptr_t rows, intptr_t step,
                           intptr_t columns);
 

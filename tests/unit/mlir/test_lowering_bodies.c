@@ -1,4 +1,5 @@
-/* Control flow as MLIR: which loops it becomes, and what is said of bodies that cannot be compiled.
+/* Control flow as MLIR: which loops it becomes, and what is said of bodies that cannot be compiled;
+ * and which nodes kernels take with them.
  * Needs no library of others: the text is judged. */
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE
@@ -123,4 +124,35 @@ void test_bodies__roots_of_a_known_length_are_a_constant(void)
                 "math.cos");
     check_holds("g (float[4,N,1] x) => (float[4,N,2] y) { y = DFT(x) }", "math.cos",
                 "memref.view %weights");
+}
+
+/* ---- what follows a convolution ---- */
+
+#define CONV_OF                                                                                    \
+    "f (float[1,4,9,9] x, float[4,4,3,3] w) => (float[1,4,9,9] y) {\n"                             \
+    "  c = Conv<pads = [1, 1, 1, 1]>(x, w)\n"
+
+void test_lowering_bodies__a_convolution_takes_what_follows_it(void)
+{
+    check_holds(CONV_OF "  y = Relu(c)\n}", "func.constant @cm_finish_0", "linalg.generic");
+    check_holds(CONV_OF "  s = Add(x, c)\n  y = Relu(s)\n}", "%other_element", "linalg.generic");
+    check_holds(CONV_OF "  g = Sigmoid(c)\n  y = Mul(c, g)\n}", "@cm_finish_0", "linalg.generic");
+}
+
+void test_lowering_bodies__equal_functions_behind_convolutions_are_one(void)
+{
+    check_holds(CONV_OF "  r = Relu(c)\n  d = Conv<pads = [1, 1, 1, 1]>(r, w)\n  y = Relu(d)\n}",
+                "@cm_finish_0", "@cm_finish_1");
+}
+
+void test_lowering_bodies__a_convolution_does_not_wait_for_others(void)
+{
+    /* The other tensor is computed behind it; its result is read twice; shapes differ. */
+    check_holds(CONV_OF "  late = MatMul(x, x)\n  y = Sub(c, late)\n}", "linalg.generic",
+                "@cm_finish");
+    check_holds(CONV_OF "  r = Relu(c)\n  m = MatMul(c, r)\n  y = MatMul(m, m)\n}",
+                "linalg.generic", "@cm_finish");
+    check_holds("f (float[1,4,9,9] x, float[4,4,3,3] w, float[2,4,9,9] z) => (float[2,4,9,9] y) {\n"
+                "  c = Conv<pads = [1, 1, 1, 1]>(x, w)\n  y = Sub(c, z)\n}",
+                "linalg.generic", "@cm_finish");
 }
