@@ -164,10 +164,10 @@ struct cm_str cm_glue_weight_type(struct cm_arena *arena, const struct cm_mlir_w
     const struct cm_tensor *tensor = weight->tensor;
     struct cm_glue_text t = {.arena = arena};
 
-    cm_glue_put(&t, "%s[", cm_dtype_name(tensor->type));
+    cm_glue_put(&t, "%s%s", cm_dtype_name(tensor->type), tensor->shape.rank ? "[" : "");
     for (int d = 0; d < tensor->shape.rank; d++)
         cm_glue_put(&t, "%s%lld", d ? "," : "", (long long)tensor->shape.dims[d]);
-    cm_glue_put(&t, "]");
+    cm_glue_put(&t, "%s", tensor->shape.rank ? "]" : "");
     return (struct cm_str){t.data, t.size};
 }
 
