@@ -154,8 +154,8 @@ static void put_path(const char *before, const char *path)
 /* Is it one of those that come with every compiler, and not of the library of mathematics? */
 static bool is_everywhere(struct cameo_text function)
 {
-    return strncmp(function.data, "__", 2) == 0 || strcmp(function.data, "memcpy") == 0 || strcmp(function.data, "memset") == 0 ||
-           strcmp(function.data, "memmove") == 0;
+    return strncmp(function.data, "__", 2) == 0 || strcmp(function.data, "memcpy") == 0 ||
+           strcmp(function.data, "memset") == 0 || strcmp(function.data, "memmove") == 0;
 }
 
 static bool ends_with(const char *text, const char *ending)
@@ -360,4 +360,5 @@ CLI_COMMAND(
     "cameo compile net.onnx -o net.wasm --target wasm32 # for a browser\n"
     "cameo compile net.onnx --emit linalg # the stage in between, as text\n"
     "cameo compile trainable.onnx -o net.a --train-step # one step of its training",
-    "0 if it was written, 1 if a part of the model cannot be compiled or a tool is missing", options, 1, 1);
+    "0 if it was written, 1 if a part of the model cannot be compiled or a tool is missing",
+    options, 1, 1);

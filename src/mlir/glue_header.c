@@ -177,8 +177,8 @@ struct cm_str cm_glue_variable_type(struct cm_glue_writer *w, const struct cm_gl
 
     if (v->input < 0 && v->output < 0)
         return CM_STR("");
-    return cm_mlir_port_type(w->arena, v->input >= 0 ? &p->inputs[v->input]
-                                                     : &p->outputs[v->output]);
+    return cm_mlir_port_type(w->arena,
+                             v->input >= 0 ? &p->inputs[v->input] : &p->outputs[v->output]);
 }
 
 /* "at 64: w, float[8,3], 96 bytes" */

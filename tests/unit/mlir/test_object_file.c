@@ -49,7 +49,8 @@ static void read_elf(struct cm_arena *arena)
         CHECK_INT(facts.is_narrow, i == 0);
         CHECK_INT(facts.n_undefined, 1); /* what it has and what the linker makes does not count */
         CHECK(facts.n_undefined == 1 && cm_str_is(facts.undefined[0], "memcpy"));
-        for (size_t size = 0; size < objects[i].size; size++) /* cut short: less is found, no more */
+        for (size_t size = 0; size < objects[i].size;
+             size++) /* cut short: less is found, no more */
             CHECK(!cm_object_read((struct cm_str){objects[i].data, size}, arena, &facts) ||
                   facts.n_undefined <= 2);
     }
@@ -64,11 +65,11 @@ static void read_wasm(struct cm_arena *arena)
 {
     static const char bytes[] = "\0asm\1\0\0\0"
                                 "\2\x2f\4"
-                                "\3env\4expf\0\1"                /* a function */
-                                "\3env\6memory\2\0\1"            /* a memory */
-                                "\3env\2sp\3\x7f\1"              /* a global */
-                                "\3env\1t\1\x70\1\1\2"           /* a table */
-                                "\12\3abc\13\2de"; /* code and data */
+                                "\3env\4expf\0\1"      /* a function */
+                                "\3env\6memory\2\0\1"  /* a memory */
+                                "\3env\2sp\3\x7f\1"    /* a global */
+                                "\3env\1t\1\x70\1\1\2" /* a table */
+                                "\12\3abc\13\2de";     /* code and data */
     struct cm_object_facts facts;
 
     CHECK(cm_object_read((struct cm_str){bytes, sizeof bytes - 1}, arena, &facts));
