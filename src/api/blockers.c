@@ -62,8 +62,8 @@ static void search_nodes(struct search *search, const struct cm_nodes *nodes, in
         const char *reason = why_not(search, node);
 
         if (reason)
-            cm_obstacles_add(search->list, CM_UNSUPPORTED, cm_api_name_node(search->list->arena, node),
-                             reason);
+            cm_obstacles_add(search->list, CM_UNSUPPORTED,
+                             cm_api_name_node(search->list->arena, node), reason);
         for (size_t a = 0; a < node->attribute.count; a++)
             if (node->attribute.items[a].g)
                 search_nodes(search, &node->attribute.items[a].g->node, depth + 1);

@@ -17,9 +17,8 @@ static const char *name_machine(unsigned machine, unsigned char class)
         unsigned machine;
         const char *name;
     } rows[] = {
-        {EM_X86_64, "x86_64"},   {EM_386, "i386"},      {EM_AARCH64, "aarch64"},
-        {EM_ARM, "arm"},         {EM_PPC64, "powerpc64"}, {EM_S390, "s390x"},
-        {EM_LOONGARCH, "loongarch"},
+        {EM_X86_64, "x86_64"},   {EM_386, "i386"},   {EM_AARCH64, "aarch64"},     {EM_ARM, "arm"},
+        {EM_PPC64, "powerpc64"}, {EM_S390, "s390x"}, {EM_LOONGARCH, "loongarch"},
     };
 
     if (machine == EM_RISCV)
@@ -31,7 +30,7 @@ static const char *name_machine(unsigned machine, unsigned char class)
 }
 
 /* The header of the file that this code lies in. */
-static const ElfW(Ehdr) *own_header(void)
+static const ElfW(Ehdr) * own_header(void)
 {
     static const char here;
     Dl_info mine;
@@ -51,9 +50,9 @@ enum cm_status cm_api_refuse_library(const char *path, const char *reason, struc
     if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0)
         return cm_fail(err, CM_BAD_ARGUMENT, "%.600s: is not a library", path);
     /* The machine is at the same place in both classes. */
-    if (own && (head.e_machine != own->e_machine ||
-                head.e_ident[EI_CLASS] != own->e_ident[EI_CLASS] ||
-                head.e_ident[EI_DATA] != own->e_ident[EI_DATA]))
+    if (own &&
+        (head.e_machine != own->e_machine || head.e_ident[EI_CLASS] != own->e_ident[EI_CLASS] ||
+         head.e_ident[EI_DATA] != own->e_ident[EI_DATA]))
         return cm_fail(err, CM_UNSUPPORTED, "%.600s: is compiled for %s, this machine is %s", path,
                        name_machine(head.e_machine, head.e_ident[EI_CLASS]),
                        name_machine(own->e_machine, own->e_ident[EI_CLASS]));

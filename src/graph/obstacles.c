@@ -67,8 +67,8 @@ enum cm_status cm_obstacles_fail_as(const struct cm_obstacles *list, const char 
         return cm_fail(err, list->items[0].status, "%s", text);
     if (shown < list->total)
         snprintf(more, sizeof more, "; and %zu more", list->total - shown);
-    return cm_fail(err, list->items[0].status, "%s, for %zu reasons: %s%s", what, list->total,
-                   text, more);
+    return cm_fail(err, list->items[0].status, "%s, for %zu reasons: %s%s", what, list->total, text,
+                   more);
 }
 
 enum cm_status cm_obstacles_fail(const struct cm_obstacles *list, struct cm_error *err)

@@ -51,7 +51,7 @@ struct cm_str cm_mlir_port_type(struct cm_arena *arena, const struct cm_mlir_por
 {
     struct cm_glue_text text = {.arena = arena};
 
-    cm_glue_put(&text, "%s[", cm_dtype_name(port->type));
+    cm_glue_put(&text, "%s%s", cm_dtype_name(port->type), port->rank ? "[" : "");
     for (int i = 0; i < port->rank; i++) {
         const struct cm_str name = port->names ? port->names[i] : CM_STR_NONE;
 
@@ -61,7 +61,7 @@ struct cm_str cm_mlir_port_type(struct cm_arena *arena, const struct cm_mlir_por
         else
             cm_glue_put(&text, "%.*s", name.size ? (int)name.size : 1, name.size ? name.data : "?");
     }
-    cm_glue_put(&text, "]");
+    cm_glue_put(&text, "%s", port->rank ? "]" : "");
     return (struct cm_str){text.data, text.size};
 }
 

@@ -164,10 +164,10 @@ struct cm_str cm_glue_weight_type(struct cm_arena *arena, const struct cm_mlir_w
     const struct cm_tensor *tensor = weight->tensor;
     struct cm_glue_text t = {.arena = arena};
 
-    cm_glue_put(&t, "%s[", cm_dtype_name(tensor->type));
+    cm_glue_put(&t, "%s%s", cm_dtype_name(tensor->type), tensor->shape.rank ? "[" : "");
     for (int d = 0; d < tensor->shape.rank; d++)
         cm_glue_put(&t, "%s%lld", d ? "," : "", (long long)tensor->shape.dims[d]);
-    cm_glue_put(&t, "]");
+    cm_glue_put(&t, "%s", tensor->shape.rank ? "]" : "");
     return (struct cm_str){t.data, t.size};
 }
 
@@ -177,8 +177,8 @@ struct cm_str cm_glue_variable_type(struct cm_glue_writer *w, const struct cm_gl
 
     if (v->input < 0 && v->output < 0)
         return CM_STR("");
-    return cm_mlir_port_type(w->arena, v->input >= 0 ? &p->inputs[v->input]
-                                                     : &p->outputs[v->output]);
+    return cm_mlir_port_type(w->arena,
+                             v->input >= 0 ? &p->inputs[v->input] : &p->outputs[v->output]);
 }
 
 /* "at 64: w, float[8,3], 96 bytes" */

@@ -216,8 +216,7 @@ bool cm_object_read(struct cm_str object, struct cm_arena *arena, struct cm_obje
     struct name_list list = {0};
 
     *out = (struct cm_object_facts){0};
-    const bool known =
-        read_elf(object, arena, out, &list) || read_wasm(object, arena, out, &list);
+    const bool known = read_elf(object, arena, out, &list) || read_wasm(object, arena, out, &list);
     out->undefined = list.items;
     out->n_undefined = list.count;
     return known;

@@ -49,8 +49,8 @@ struct cm_produced {
     size_t n_needs;
 };
 
-/* Programs of others that kind needs are looked for, and asked whether there is such a target; to be
- * asked before any work. */
+/* Programs of others that kind needs are looked for, and asked whether there is such a target; to
+ * be asked before any work. */
 enum cm_status cm_produce_check(enum cm_produce_kind kind, const struct cm_clang_target *target,
                                 struct cm_arena *arena, struct cm_error *err) CM_MUST_CHECK;
 enum cm_status cm_produce(const struct cm_mlir_program *program,

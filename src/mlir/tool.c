@@ -227,9 +227,9 @@ enum cm_status cm_tool_try(const struct cm_workspace *workspace, const char *con
     if (!wait_for(child, workspace->cancel, &status))
         return cm_fail(err, CM_IO, "lost %.200s: %s", arguments[0], strerror(errno));
     *succeeded = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    if (!*succeeded && (cm_cancelled(workspace->cancel) ||
-                        (WIFSIGNALED(status) &&
-                         (WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGTERM))))
+    if (!*succeeded &&
+        (cm_cancelled(workspace->cancel) ||
+         (WIFSIGNALED(status) && (WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGTERM))))
         return cm_fail(err, CM_CANCELLED, "%.200s was stopped", arguments[0]);
     if (cm_workspace_get(workspace, "said.txt", said, &ignored) != CM_OK || !said->size)
         *said = CM_STR("it says nothing");

@@ -54,6 +54,38 @@ END
 echo '-- a program that is missing'
 CAMEO_LLVM_DIR=/nowhere "$CAMEO" compile net.onnxtxt -o none.so
 
+echo '-- targets and processors that are none'
+refused() {
+    try "$@" | sed 's/; there are .* and others/; there are ... and others/'
+    "$CAMEO" "$@" 2>/dev/null
+    echo "[$?]"
+}
+refused compile net.onnxtxt -o none.o --target z80-sinclair
+refused compile net.onnxtxt -o none.o --target aarch64-linux-gnu --cpu cortex-a73a
+refused compile net.onnxtxt --emit buffers --target riscv64-linux-gnu --cpu haswell
+refused compile net.onnxtxt -o none.o --target wasm32 --cpu native
+refused compile net.onnxtxt -o none.o --target s390x-linux-gnu
+refused compile net.onnxtxt -o none.o --target avr
+ls none.o none.h 2>&1 | grep -c 'No such file'
+
+echo '-- what objects of 32 bits call'
+"$CAMEO" compile net.onnxtxt -o small.o --target thumbv7em-none-eabi 2>&1 | grep -o 'it calls.*__aeabi_fadd'
+
+echo '-- stopped'
+mkdir slow temporary
+printf '#!/bin/sh\n: >%s/started\nexec sleep 100\n' "$PWD" >slow/clang
+chmod +x slow/clang
+cp slow/clang slow/ld.lld
+TMPDIR=$PWD/temporary CAMEO_LLVM_DIR=$PWD/slow "$CAMEO" compile net.onnxtxt -o stopped.so 2>said.txt &
+process=$!
+while [ ! -e started ]; do sleep 0.1; done
+kill -TERM $process
+wait $process
+echo "[$?]"
+grep -c 'was stopped' said.txt
+ls temporary
+ls stopped.* 2>&1 | grep -c 'No such file'
+
 echo '-- libraries'
 try compile net.onnxtxt -o net.so
 same net.so net.onnxtxt --dim N=3
@@ -63,10 +95,52 @@ echo wrong >beside.weights
 try run beside.so --random-inputs
 try compile fixed.onnxtxt -o caller.so --weights caller --name weightless
 try run caller.so --random-inputs
+grep ' at 0:' caller.h
+rm beside.weights
+try run beside.so --random-inputs
 try run net.so --random-inputs --explain
+"$CAMEO" bench net.so --runs 1 2>/dev/null | grep -o 'net  *compiled'
+try compile net.onnxtxt -o far.so --target riscv64-linux-gnu | head -n 1
+try run far.so | sed 's/this machine is .*/this machine is .../'
 
 echo '-- inputs that do not fit'
 try run net.so --shape x=2,7
+
+echo '-- checks that fail name the node of the model'
+cat >checked.onnxtxt <<'END'
+<ir_version: 8, opset_import: ["" : 17, "my.own" : 1]>
+checked (float[4,3] x, int64[k] i, int64[4] t) => (float[k,3] y, float[k,3] z, float l)
+{
+    [pick] y = Gather(x, i)
+    [called] z = my.own.Pick(x, i)
+    l = SoftmaxCrossEntropyLoss(x, t)
+}
+<domain: "my.own", opset_import: ["" : 17]>
+Pick (a, b) => (c)
+{
+    two = Constant<value = int64 {2}>()
+    twice = Mul(b, two)
+    [inner] c = Gather(a, twice)
+}
+END
+try compile checked.onnxtxt -o checked.so >/dev/null
+cat >numbers.onnxtxt <<'END'
+<ir_version: 8, opset_import: ["" : 17]>
+numbers () => (int64[1] one, int64[1] three, int64[1] nine, int64[4] classes, int64[4] beyond, float[4,3] x)
+{
+    one = Constant<value = int64[1] {1}>()
+    three = Constant<value = int64[1] {3}>()
+    nine = Constant<value = int64[1] {9}>()
+    classes = Constant<value = int64[4] {0, 1, 2, 0}>()
+    beyond = Constant<value = int64[4] {0, 1, 7, 0}>()
+    x = Constant<value = float[4,3] {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}>()
+}
+END
+"$CAMEO" run numbers.onnxtxt -o numbers 2>/dev/null
+try run checked.so -i x=numbers/x.npy -i i=numbers/nine.npy -i t=numbers/classes.npy
+try run checked.so -i x=numbers/x.npy -i i=numbers/three.npy -i t=numbers/classes.npy
+try run checked.so -i x=numbers/x.npy -i i=numbers/one.npy -i t=numbers/beyond.npy
+try run checked.so -i x=numbers/x.npy -i i=numbers/one.npy -i t=numbers/classes.npy | head -n 1
 
 echo '-- stages'
 for stage in buffers llvm assembly; do

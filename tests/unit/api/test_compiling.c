@@ -108,6 +108,50 @@ void test_compiling__steps_draw_from_a_state_and_runs_from_the_beginning(void)
     free(text);
 }
 
+void test_compiling__is_cancelled(void)
+{
+    struct cameo_compile_options options = CAMEO_COMPILE_OPTIONS_INIT;
+    struct cameo_model *model = load(sums);
+    struct cameo_error err;
+
+    options.emit = CAMEO_EMIT_LINALG;
+    options.write = write_text;
+    options.write_to = stderr;
+    CHECK_INT(cameo_cancel_new(&options.cancel, &err), CAMEO_OK);
+    cameo_cancel_set(options.cancel);
+    CHECK_INT(cameo_model_compile(model, &options, NULL, &err), CAMEO_CANCELLED);
+    cameo_cancel_free(options.cancel);
+    cameo_model_free(model);
+}
+
+static void count_refusal(void *arg, const char *what)
+{
+    ++*(size_t *)arg;
+    CHECK(strstr(what, "string"));
+}
+
+void test_compiling__each_reason_is_told(void)
+{
+    struct cameo_compile_options options = CAMEO_COMPILE_OPTIONS_INIT;
+    struct cameo_error err;
+    struct cameo_model *model = load("<ir_version: 8, opset_import: [\"\" : 17]>\n"
+                                     "words (string[2] x, string[3] z) => (string[2] y)\n"
+                                     "{ y = Identity(x) }\n");
+    size_t count = 0;
+
+    options.emit = CAMEO_EMIT_LINALG;
+    options.write = write_text;
+    options.write_to = stderr;
+    options.refused = count_refusal;
+    options.refused_arg = &count;
+    CHECK_INT(cameo_model_compile(model, &options, NULL, &err), CAMEO_UNSUPPORTED);
+    CHECK_INT(count, 3);
+    CHECK(strstr(err.message, "the model cannot be compiled, for 3 reasons: input 'x': "));
+    CHECK(strstr(err.message, "input 'z': "));
+    CHECK(strstr(err.message, "node making 'y' (Identity): "));
+    cameo_model_free(model);
+}
+
 void test_compiling__wrong_options_are_refused(void)
 {
     struct cameo_compile_options options = CAMEO_COMPILE_OPTIONS_INIT;
@@ -203,8 +247,8 @@ void test_compiling__files_that_are_not_compiled_models_are_refused(void)
     CHECK_INT(cameo_compiled_open("/nowhere/net.so", &compiled, &err), CAMEO_NOT_FOUND);
     folder_write(&folder, "net.so", "text");
     folder_path(&folder, "net.so", path);
-    CHECK_INT(cameo_compiled_open(path, &compiled, &err), CAMEO_UNSUPPORTED);
-    CHECK(strstr(err.message, "net.so"));
+    CHECK_INT(cameo_compiled_open(path, &compiled, &err), CAMEO_BAD_ARGUMENT);
+    CHECK(strstr(err.message, "net.so: is not a library"));
     folder_remove(&folder);
 }
 

@@ -62,6 +62,29 @@ void test_save__the_old_file_stays_until_the_commit(void)
     folder_remove(&folder);
 }
 
+void test_save__what_is_flushed_is_written_but_has_not_its_name(void)
+{
+    struct cm_error err = {0};
+    struct folder folder;
+    struct cm_save save;
+    struct stat facts;
+    char path[FOLDER_PATH_SIZE];
+
+    folder_make(&folder);
+    folder_write(&folder, "model", "old");
+    CHECK_OK(cm_save_begin(&save, folder_path(&folder, "model", path), &err), &err);
+    CHECK_OK(cm_save_write(&save, "newer", 5, &err), &err);
+    CHECK_INT(stat(save.temporary, &facts), 0);
+    CHECK_INT(facts.st_size, 0);
+    CHECK_OK(cm_save_flush(&save, &err), &err);
+    CHECK_INT(stat(save.temporary, &facts), 0);
+    CHECK_INT(facts.st_size, 5);
+    CHECK(folder_holds(&folder, "model", "old"));
+    CHECK_OK(cm_save_commit(&save, &err), &err);
+    CHECK(folder_holds(&folder, "model", "newer"));
+    folder_remove(&folder);
+}
+
 void test_save__a_zeroed_save_may_be_abandoned(void)
 {
     struct cm_save save = {0};

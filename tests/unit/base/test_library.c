@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *const math[] = {"libm.so.6", NULL};
 static const char *const nothing[] = {"libcameo-none.so.1", "libcameo-none.so", NULL};
@@ -32,6 +33,29 @@ void test_library__that_is_missing_is_named(void)
     CHECK(!cm_library_open("CAMEO_TEST_LIBRARY", nothing, &library));
     CHECK(!library.handle && !library.path[0]);
     CHECK_STRING(library.why, "libcameo-none.so.1 or libcameo-none.so is not installed");
+}
+
+void test_library__is_located_without_being_opened(void)
+{
+    static const char *const names[] = {"libcameo-none.so.1", "libm.so.6", NULL};
+    struct cm_library library;
+
+    /* Where no folder of ours has it, it has to be opened to be found. */
+    unsetenv("CAMEO_TEST_LIBRARY");
+    CHECK(cm_library_locate("CAMEO_TEST_LIBRARY", names, &library) && library.handle);
+    setenv("CAMEO_TEST_LIBRARY", "off", 1);
+    CHECK(!cm_library_locate("CAMEO_TEST_LIBRARY", math, &library));
+    CHECK_STRING(library.why, "CAMEO_TEST_LIBRARY is off");
+    unsetenv("CAMEO_TEST_LIBRARY");
+    /* This program lies in a folder of its own. */
+    char self[1024];
+    const ssize_t size = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[size > 0 ? size : 0] = '\0';
+    const char *slash = strrchr(self, '/');
+    const char *const own[] = {slash ? slash + 1 : "", NULL};
+    CHECK(cm_library_locate("CAMEO_TEST_LIBRARY", own, &library));
+    CHECK(!library.handle);
+    CHECK_STRING(library.path, self);
 }
 
 void test_library__a_later_name_will_do(void)

@@ -123,10 +123,18 @@ static void weights(struct cm_arena *arena)
     struct cm_error err = {0};
     struct cm_glue glue;
 
-    CHECK_OK(cm_glue_write(&program, &options, arena, &glue, &err), &err);
+    const struct cm_tensor tensor = cm_tensor_borrow(CM_FLOAT16, &CM_SHAPE(2, 3), NULL);
+    const struct cm_mlir_weight weight = {CM_STR("w"), &tensor, 64};
+    struct cm_mlir_program weighty = program;
+
+    weighty.weights = &weight;
+    weighty.n_weights = 1;
+    CHECK_OK(cm_glue_write(&weighty, &options, arena, &glue, &err), &err);
     CHECK(has(glue.header, "#define NET_ARENA_BYTES 1064"));
     CHECK(has(glue.header, "#define NET_WEIGHT_BYTES 128"));
-    CHECK(has(glue.header, "extern const struct net_place net_weights[];"));
+    CHECK(has(glue.header, "extern const struct net_place net_weights[];\n"
+                           "/* at 64: w, float16[2,3], 12 bytes */"));
+    CHECK(has(glue.source, "{\"w\", 64, 12, \"float16[2,3]\"},\n    {0, 0, 0, 0}};"));
     CHECK(has(glue.prototype, "int net_run(const void *weights, const struct net_tensor"));
     CHECK(!has(glue.source, "cm_weights"));
     options.weights = CM_GLUE_BESIDE;
@@ -176,7 +184,7 @@ static void training(struct cm_arena *arena)
     CHECK_INT(state.changed_bytes, 64);
     CHECK_OK(cm_glue_write(&step, &options, arena, &glue, &err), &err);
     CHECK(has(glue.header, "#define NET_STATE_BYTES 128"));
-    CHECK(has(glue.header, "/* at 64: rate, 4 bytes */"));
+    CHECK(has(glue.header, "/* at 64: rate, float, 4 bytes */"));
     CHECK(has(glue.header, "NET_INPUTS = 1"));
     CHECK(has(glue.header, "void net_initialize(void *state);"));
     CHECK(has(glue.prototype, "int net_step(void *state, const struct net_tensor *inputs"));
