@@ -109,7 +109,7 @@ static void put_path(const char *before, const char *path)
 static bool is_everywhere(struct cameo_text function)
 {
     return strcmp(function.data, "memcpy") == 0 || strcmp(function.data, "memset") == 0 ||
-           strcmp(function.data, "memmove") == 0;
+           strcmp(function.data, "memmove") == 0 || strncmp(function.data, "__", 2) == 0;
 }
 
 static bool ends_with(const char *text, const char *ending)
@@ -124,8 +124,7 @@ static void put_linking(const struct cameo_compilation *report)
     bool math = false;
 
     for (size_t i = 0; i < report->need_count; i++)
-        math =
-            math || !(is_everywhere(report->needs[i]) || strncmp(report->needs[i], "__", 2) == 0);
+        math = math || !is_everywhere(report->needs[i]);
     if (!ends_with(report->path, ".wasm")) {
         if (target)
             fprintf(stderr, "link it: clang-19 --target=%.100s main.c ", target);
