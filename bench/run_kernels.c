@@ -255,6 +255,19 @@ struct operands {
     float *x, *w, *packed, *y, *scratch;
 };
 
+/* Which of two kernels takes a convolution: as data/mlir/lib/conv_is_direct.mlir has it. */
+static bool is_direct(const struct layer *l)
+{
+    const int taps = l->kernel * l->kernel, places = out_size(l) * out_size(l);
+    const bool in_place = taps == 1 && l->stride == 1;
+    const int line = in_place ? places : out_size(l);
+    const int copied = l->channels * l->kernel * (line * l->stride + l->kernel + 6);
+    const bool is_deep = taps == 1 ? l->channels >= (places <= 49 ? 128 : 192) && places <= 196
+                                   : l->channels * taps >= 128 || taps >= 25;
+    return l->kernel && is_deep && line * 10 >= (line + 6) / 7 * 63 && l->results >= 16 &&
+           l->results * 4 >= (l->results + 15) / 16 * 48 && (in_place || copied <= 60000);
+}
+
 static void run_kernel(const struct layer *l, const struct operands *o)
 {
     const intptr_t x = (intptr_t)o->x, w = (intptr_t)o->w, packed = (intptr_t)o->packed;
@@ -266,7 +279,7 @@ static void run_kernel(const struct layer *l, const struct operands *o)
         cameo_product_packed_f32(x, packed, y, l->rows, l->results, l->channels, l->channels, 1, 0,
                                  0, 0, 0, 0, scratch, CAMEO_SCRATCH_BYTES);
     else if (l->groups == 1)
-        cameo_conv_packed_f32(x, packed, y, l->batch, 1, l->channels, l->results, 1, l->size,
+        (is_direct(l) ? cameo_conv_direct_f32 : cameo_conv_packed_f32)(x, packed, y, l->batch, 1, l->channels, l->results, 1, l->size,
                               l->size, 1, out_size(l), out_size(l), 1, l->kernel, l->kernel, 1,
                               l->stride, l->stride, 1, 1, 1, 0, l->pad, l->pad, 0, 0, 0, 0, 0,
                               scratch, CAMEO_SCRATCH_BYTES);
@@ -280,13 +293,11 @@ static void run_kernel(const struct layer *l, const struct operands *o)
 static void pack(const struct layer *l, const struct operands *o)
 {
     const intptr_t w = (intptr_t)o->w, packed = (intptr_t)o->packed;
-    if (l->kernel)
-        cameo_pack_conv_f32(w, packed, l->groups, l->results,
-                            l->channels / l->groups * l->kernel * l->kernel);
-    else if (l->weights == CONSTANT_TRANSPOSED)
-        cameo_pack_product_f32(w, packed, l->results, l->channels, 1, l->channels);
-    else
-        cameo_pack_product_f32(w, packed, l->results, l->channels, l->results, 1);
+    const intptr_t taps = l->kernel ? l->kernel * l->kernel : 1;
+    const intptr_t k = l->channels / l->groups * taps, lines = l->results / l->groups;
+    const bool are_rows = l->kernel || l->weights == CONSTANT_TRANSPOSED;
+    cameo_pack_f32(w, packed, l->groups, lines, k, are_rows ? k : 1, are_rows ? 1 : l->results,
+                   l->kernel && !is_direct(l) ? CAMEO_PANEL_ROWS : CAMEO_PANEL_COLUMNS);
 }
 
 static float *floats(size_t count)

@@ -28,8 +28,10 @@ static int load_trainable(struct bench_subject *s, bool tell, struct cameo_model
 
     if (cli_is_library(s->path)) {
         cli_reads(s->path);
-        if (s->trains) {
-            cli_complain("bench: %s is compiled: --train is for models", s->path);
+        const char *given = s->trains ? "--train" : s->backend ? "--backend" : "--without";
+
+        if (s->trains || s->backend || s->without) {
+            cli_complain("bench: %s is compiled, %s is for models with nodes", s->path, given);
             return CLI_USAGE;
         }
         *out = NULL; /* it is the library's own */

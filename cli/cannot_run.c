@@ -19,14 +19,15 @@ static void put_finding(const struct cameo_finding *finding)
 static void put_findings(const struct cameo_findings *findings, const char *cannot,
                          const struct cameo_error *err)
 {
-    static const char begins_with[] = " reasons:";
     const size_t total = cameo_findings_violations(findings);
     const struct cameo_finding *finding;
-    const char *begins = strstr(err->message, begins_with);
+    const char *begins = strstr(err->message, " reasons:"), *counts = err->message;
 
-    if (begins) /* with the name of the file */
-        cli_complain("%.*s", (int)(begins - err->message + (long)sizeof begins_with - 1),
-                     err->message);
+    for (const char *at; begins && (at = strstr(counts, ", for ")) && at < begins; counts = at + 1)
+        ;
+    if (begins && counts > err->message) /* with the name of the file; it may have met fewer */
+        cli_complain("%.*s, for %zu reasons:", (int)(counts - 1 - err->message), err->message,
+                     total);
     else
         cli_complain("the model cannot %s, for %zu reasons:", cannot, total);
     for (size_t i = 0; i < CLI_LINES_MAX && (finding = cameo_findings_at(findings, i)) != NULL; i++)

@@ -3,6 +3,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "derive.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -69,6 +71,8 @@ static bool read_options(struct cameo_compile_options *options)
     options->emit = (enum cameo_emit)emit;
     options->weights = (enum cameo_weight_place)place;
     options->path = out_path;
+    if (target && !*target)
+        target = NULL;
     options->target = target;
     options->cpu = cpu;
     options->name = name;
@@ -79,9 +83,15 @@ static bool read_options(struct cameo_compile_options *options)
 
 /* ---- what it says ---- */
 
+static int write_error; /* errno of a text that could not be printed */
+
 static int write_text(void *to, const void *bytes, size_t size)
 {
-    return fwrite(bytes, 1, size, to) == size ? 0 : 1;
+    errno = 0;
+    if (fwrite(bytes, 1, size, to) == size)
+        return 0;
+    write_error = errno;
+    return 1;
 }
 
 /* For whoever sits and waits: a script reads what comes at the end. */
@@ -90,6 +100,42 @@ static void tell(void *arg, const char *what)
     (void)arg;
     if (isatty(fileno(stderr)))
         fprintf(stderr, "%s ..\n", what);
+}
+
+/* All that keeps a model from being compiled, a line each. */
+struct refusals {
+    FILE *lines; /* or NULL */
+    size_t count;
+};
+
+static void note_refusal(void *arg, const char *what)
+{
+    struct refusals *refusals = arg;
+
+    if (refusals->lines && refusals->count++ < CLI_LINES_MAX)
+        fprintf(refusals->lines, "%scameo: %s", refusals->count > 1 ? "\n" : "", what);
+}
+
+/* One reason is the message itself. Those of a model that does not even run are found elsewhere. */
+static int fail(const struct cameo_model *model, const struct refusals *refusals, const char *lines,
+                const struct cameo_error *err)
+{
+    const char *list = strstr(err->message, " reasons: ");
+
+    if (ferror(stdout)) {
+        errno = write_error;
+        return cli_broken("standard output");
+    }
+    if (!refusals->count && !train_step)
+        return cli_fail_model(model, NULL, err);
+    if (refusals->count < 2 || !list || !lines)
+        return cli_fail(err);
+    cli_complain("%.*s", (int)(list - err->message + (long)strlen(" reasons:")), err->message);
+    cli_put_lines(stderr, lines, strlen(lines));
+    fputc('\n', stderr);
+    if (refusals->count > CLI_LINES_MAX)
+        cli_complain("and %zu more", refusals->count - CLI_LINES_MAX);
+    return cli_exit_code(err->status);
 }
 
 static void put_size(const char *what, size_t bytes)
@@ -177,7 +223,10 @@ static int compile(const struct cameo_model *model, const char *path,
                    struct cameo_compile_options *options)
 {
     struct cameo_compilation *report = NULL;
+    struct refusals refusals = {0};
     struct cameo_error err;
+    char *lines = NULL;
+    size_t size = 0;
 
     if (train_step && cameo_model_summary(model)->training_count == 0) {
         cli_complain("compile: %s carries no training; 'cameo prepare' adds one", path);
@@ -190,10 +239,17 @@ static int compile(const struct cameo_model *model, const char *path,
         options->write_to = stdout;
     }
     cli_note_newer(model);
-    /* The first signal ends what is run for this, and so the command, which then tidies up. */
-    cli_stop_on_signal();
-    if (cameo_model_compile(model, options, &report, &err) != CAMEO_OK)
-        return cli_fail(&err);
+    options->cancel = cli_stop_on_signal();
+    refusals.lines = open_memstream(&lines, &size);
+    options->refused = note_refusal;
+    options->refused_arg = &refusals;
+    const enum cameo_status status = cameo_model_compile(model, options, &report, &err);
+    if (refusals.lines)
+        fclose(refusals.lines);
+    const int code = status ? fail(model, &refusals, lines, &err) : CLI_YES;
+    free(lines);
+    if (status)
+        return code;
     if (report)
         describe(report);
     cameo_compilation_free(report);
@@ -213,22 +269,30 @@ static bool is_foreign_header(const char *path)
     return !read || !strstr(line, "compiled by cameo");
 }
 
+/* Is text written, which has nothing beside it? */
+static bool is_text(const struct cameo_compile_options *options)
+{
+    return options->emit == CAMEO_EMIT_BY_NAME
+               ? ends_with(out_path, ".ll") || ends_with(out_path, ".s") ||
+                     ends_with(out_path, ".mlir")
+               : options->emit < CAMEO_EMIT_OBJECT;
+}
+
 /* What is written beside FILE must not take the place of what is read, or of others' headers. */
-static int check_neighbours(void)
+static int check_neighbours(const struct cameo_compile_options *options)
 {
     const char *slash = out_path ? strrchr(out_path, '/') : NULL;
-    const char *dot = out_path ? strrchr(slash ? slash : out_path, '.') : NULL;
-    const int size = dot ? (int)(dot - out_path) : 0;
+    const char *file = slash ? slash + 1 : out_path;
+    const char *dot = file ? strrchr(file, '.') : NULL;
     char header[4096], weights[4096];
-    int code = CLI_YES;
 
-    if (!dot || (!ends_with(out_path, ".o") && !ends_with(out_path, ".a") &&
-                 !ends_with(out_path, ".so") && !ends_with(out_path, ".wasm")))
+    if (!out_path || is_text(options))
         return CLI_YES;
+    const int size = dot && dot != file ? (int)(dot - out_path) : (int)strlen(out_path);
     snprintf(header, sizeof header, "%.*s.h", size, out_path);
     snprintf(weights, sizeof weights, "%.*s.weights", size, out_path);
-    code = cli_may_write("compile: the header", header);
-    if (code == CLI_YES && weights_text && strcmp(weights_text, "beside") == 0)
+    int code = cli_may_write("compile: the header", header);
+    if (code == CLI_YES && options->weights == CAMEO_WEIGHTS_BESIDE)
         code = cli_may_write("compile: the weights", weights);
     if (code == CLI_YES && is_foreign_header(header)) {
         cli_complain("compile: %s is there and was not written by cameo compile; its header goes "
@@ -256,7 +320,7 @@ static int compile_main(char **operands, int count)
         return cli_fail(&err);
     code = cli_may_write("compile: -o", out_path);
     if (code == CLI_YES)
-        code = check_neighbours();
+        code = check_neighbours(&options);
     if (code == CLI_YES)
         code = compile(model, operands[0], &options);
     cameo_model_free(model);
@@ -296,4 +360,5 @@ CLI_COMMAND(
     "cameo compile net.onnx -o net.wasm --target wasm32 # for a browser\n"
     "cameo compile net.onnx --emit linalg # the stage in between, as text\n"
     "cameo compile trainable.onnx -o net.a --train-step # one step of its training",
-    "0 if it was written, 1 if a part of the model cannot be compiled", options, 1, 1);
+    "0 if it was written, 1 if a part of the model cannot be compiled or a tool is missing",
+    options, 1, 1);

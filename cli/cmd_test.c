@@ -241,13 +241,37 @@ static bool read_scaled(struct cli_tolerance *tolerance)
     return false;
 }
 
+/* Compiled code is a backend here and nowhere else; of all others a session knows, and says before
+ * it looks at its model. */
+static bool check_backend(void)
+{
+    static const char empty[] = "<ir_version: 8, opset_import: [\"\" : 17]> g (float x) => () {}";
+    struct cameo_session_options options = CAMEO_SESSION_OPTIONS_INIT;
+    struct cameo_load_options load = CAMEO_LOAD_OPTIONS_INIT;
+    struct cameo_session *session = NULL;
+    struct cameo_model *model = NULL;
+    struct cameo_error err = {0};
+
+    if (!backend || is_compiled())
+        return true;
+    load.format = CAMEO_FORMAT_TEXT;
+    options.backend = backend;
+    if (cameo_model_load_memory(empty, sizeof empty - 1, &load, &model, &err) == CAMEO_OK)
+        (void)cameo_session_new(model, &options, &session, &err);
+    cameo_session_free(session);
+    cameo_model_free(model);
+    if (err.status == CAMEO_BAD_ARGUMENT)
+        cli_complain("test: %s, compiled", err.message);
+    return err.status != CAMEO_BAD_ARGUMENT;
+}
+
 static int test_main(char **operands, int count)
 {
     struct cli_tolerance tolerance = {.rtol = 1e-3, .atol = 1e-7};
     struct test_list list = {0};
     int code = CLI_YES;
 
-    if (!read_scaled(&tolerance))
+    if (!read_scaled(&tolerance) || !check_backend())
         return CLI_USAGE;
     if (erased && strcmp(erased, "dims") != 0 && strcmp(erased, "ranks") != 0) {
         cli_complain("test: --erase needs dims or ranks, not '%s'", erased);

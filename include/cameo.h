@@ -2726,12 +2726,17 @@ struct cameo_compile_options {
     void *write_to;
     cameo_tell_fn *tell; /* told what is being done; NULL: nobody is */
     void *tell_arg;
+    struct cameo_cancel *cancel; /* looked at between steps: CAMEO_CANCELLED; NULL: none */
+    /* Told each thing that keeps the model from being compiled, of which the message has as many as
+     * fit; NULL: nobody is. */
+    cameo_tell_fn *refused;
+    void *refused_arg;
 };
 
 #define CAMEO_COMPILE_OPTIONS_INIT                                                                 \
     {                                                                                              \
         sizeof(struct cameo_compile_options), 0, CAMEO_EMIT_BY_NAME, CAMEO_WEIGHTS_INSIDE, 0, 0,   \
-            0, false, false, 0, 0, 0, 0                                                            \
+            0, false, false, 0, 0, 0, 0, 0, 0, 0                                                   \
     }
 
 /* What was written. Texts are "" where there is no such file. */

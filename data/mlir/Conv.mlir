@@ -5,12 +5,18 @@
 @do window(X, Y, kernel, false)
 @set T = elem(X)
 @do conv_check(X, W, has(B) ? B : none)
-// Where a group has few channels, loops over rows, generated for the sizes at hand, are the fastest.
-@set is_thin = attr("group") > 1 and weight_sizes[0] >= 0 and weight_sizes[0] / attr("group") < 4
+// Where a group has few channels, loops over rows, generated for the sizes at hand, are the fastest,
+// but for the usual kernels of a channel by itself.
+@set is_usual = T in ["f32", "f64"] and weight_sizes[1] == 1 and kernel in [[3, 3], [5, 5]] and strides in [[1, 1], [2, 2]] and dilations == [1, 1]
+@set is_thin = attr("group") > 1 and weight_sizes[0] >= 0 and weight_sizes[0] / attr("group") < 4 and not is_usual
 @if not pure and len(kernel) <= 3 and not is_thin
 @do numbers(X)
 @do address(X, dims(X), T, "%x")
-@do address(W, dims(W), T, "%w")
+@set k = product(dims(W)[1:])
+@set each = known(dim(W, 0)) ? dim(W, 0) / attr("group") : none
+@do conv_is_direct(weight_sizes[1], each, counts, kernel, strides, dilations)
+@set packed = T == "f32" and not is_usual ? panels(W, attr("group"), each, k, k, 1, is_direct ? 16 : 12) : none
+@do address(known(packed) ? packed[0] : W, known(packed) ? [packed[1]] : dims(W), T, "%w")
 @if has(B)
 @do address(B, dims(B), T, "%b")
 @end
@@ -18,7 +24,12 @@
 @do result_address(sizes, T)
 @do scratch("%scratch", "%scratch_bytes")
 @do conv_sizes(numbers[0], attr("group"), numbers[1], weight_sizes[0], numbers[2:], counts, kernel, strides, dilations, before)
-@do call_kernel("cameo_conv_" + T, ["%x", "%w", address] + conv_sizes + [has(B) ? "%b" : 0, 0, 0, "%scratch", "%scratch_bytes"], 2)
+@set other = 0
+@set code = 0
+@if T == "f32" or T == "f64"
+@do finishing(Y)
+@end
+@do call_kernel("cameo_conv_" + (not known(packed) ? "" : is_direct ? "direct_" : "packed_") + T, ["%x", "%w", address] + conv_sizes + [has(B) ? "%b" : 0, other, code, "%scratch", "%scratch_bytes"], 2)
 @do finished(memory, memory_dims, T, sizes, Y)
 @else
 @set S = T == "f16" or T == "bf16" ? "f32" : T

@@ -17,10 +17,11 @@
 @end
 @else
 @set fixed = len([d for d in dims(data) if not known(d)]) == 0
-@if seeded() and not fixed
-@refuse "random numbers with a seed are compiled for tensors of known size only"
-@end
-@set numbers = seeded() ? draws(false, product(dims(data))) : none
+@set count = fixed ? product(dims(data)) : none
+@set is_table = draws_are_known(count)
+@set numbers = is_table ? draws(false, count) : none
+@do random_place()
+@do count_of(sizes(data), "%count")
 @if has(ratio)
 %ratio_given = tensor.extract %ratio[] : ${type(ratio)}
 @do cast_element("%ratio_given", elem(ratio), "f64", true, "up", "%share")
@@ -37,7 +38,17 @@ cf.assert %fine, "${place()}: the ratio must be at least 0 and below 1"
 @let f64 %factor = 1 / (1 - %share)
 %output_empty = tensor.empty(${unknown_sizes(data)}) : ${type(data)}
 %mask_empty = tensor.empty(${unknown_sizes(data)}) : ${B}
+@if known(random)
+@let index %none = 0
+@let index %taken = %drops ? %count : %none
+@let i64 %moved = ${random[1]} + i64(index %taken)
+@do random_moved("%moved")
+@end
 %both:2 = scf.if %drops -> (${type(data)}, ${B}) {
+@if seeded() and not is_table
+@do twister(false, "%count", "%numbers")
+@set numbers = "%numbers"
+@end
   %dropped:2 = linalg.generic {
     indexing_maps = [affine_map<(${all}) -> (${all})>, affine_map<(${all}) -> (${all})>, affine_map<(${all}) -> (${all})>],
     iterator_types = [${[quote("parallel") for i in range(r)]}]}
@@ -47,7 +58,7 @@ cf.assert %fine, "${place()}: the ratio must be at least 0 and below 1"
     %d${i} = linalg.index ${i} : index
 @end
 @do linear_index(data, ["%d" + i for i in range(r)], "%at")
-@do uniform_at("%at", numbers, fixed ? product(dims(data)) : none, "%number")
+@do uniform_at("%at", numbers, is_table ? count : none, random, "%number")
 @let i1(f64) %stays = %number >= %share
 @set W = T == "f64" ? "f64" : "f32"
 @do cast_element("%element", T, W, true, "up", "%wide")

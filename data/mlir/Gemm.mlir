@@ -22,7 +22,8 @@ cf.assert %fits, "${place()}: the columns of the left operand are not as many as
 @set by_kernel = is_float(A) and not pure and not is_thin
 @if by_kernel
 @do address(A, dims(A), T, "%a")
-@do address(B, dims(B), T, "%b")
+@set packed = T == "f32" ? panels(B, 1, n, k, tb ? k : 1, tb ? 1 : n, 16) : none
+@do address(known(packed) ? packed[0] : B, known(packed) ? [packed[1]] : dims(B), T, "%b")
 @set bias = 0
 @if plain and rows_of_c
 @do address(C, dims(C), T, "%c")
@@ -30,7 +31,7 @@ cf.assert %fits, "${place()}: the columns of the left operand are not as many as
 @end
 @do result_address(sizes, T)
 @do scratch("%scratch", "%scratch_bytes")
-@do call_kernel("cameo_product_" + T, ["%a", "%b", address, m, n, k, ta ? 1 : k, ta ? m : 1, tb ? 1 : n, tb ? k : 1, bias, 0, 0, "%scratch", "%scratch_bytes"], 2)
+@do call_kernel("cameo_product_" + (known(packed) ? "packed_" : "") + T, ["%a", "%b", address, m, n, k, ta ? 1 : k, ta ? m : 1] + (known(packed) ? [] : [tb ? 1 : n, tb ? k : 1]) + [bias, 0, 0, "%scratch", "%scratch_bytes"], 2)
 @set held = T
 @else
 @do converted(A, dims(A), as, T, W)

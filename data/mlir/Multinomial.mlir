@@ -9,10 +9,17 @@
 @set I = tensor([rows, samples], "i64")
 @set sizes = known(rows) ? [] : [n]
 @set T = elem(input)
-@if seeded() and not known(rows)
-@refuse "random numbers with a seed are compiled for tensors of known size only"
+@set is_table = draws_are_known(known(rows) ? rows * samples : none)
+@set numbers = is_table ? draws(false, rows * samples) : none
+@do random_place()
+@let index %wanted = ${n} * ${samples}
+@if seeded() and not is_table
+@do twister(false, "%wanted", "%numbers")
+@set numbers = "%numbers"
+@elif known(random)
+@let i64 %moved = ${random[1]} + i64(index %wanted)
+@do random_moved("%moved")
 @end
-@set numbers = seeded() ? draws(false, rows * samples) : none
 %per_row = tensor.empty(${sizes}) : ${V}
 @let f64 %least = least
 %lowest = linalg.fill ins(%least : f64) outs(%per_row : ${V}) -> ${V}
@@ -56,7 +63,7 @@ cf.assert %all#1, "${place()}: a row has no probabilities to draw from"
   %r = linalg.index 0 : index
   %s = linalg.index 1 : index
 @let index %at = %r * ${samples} + %s
-@do uniform_at("%at", numbers, known(rows) ? rows * samples : none, "%number")
+@do uniform_at("%at", numbers, is_table ? rows * samples : none, random, "%number")
   %total = tensor.extract %all#0[%r, %last_place] : ${S}
 @let f64 %scaled = %number * %total
   linalg.yield %scaled : f64

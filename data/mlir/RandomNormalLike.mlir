@@ -1,2 +1,2 @@
-// Normal random numbers, those that a run with seed 0 draws first.
+// Normal random numbers.
 @do random_fill(output, input, true, attr("scale"), attr("mean"))

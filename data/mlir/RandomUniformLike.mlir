@@ -1,2 +1,2 @@
-// Random numbers from low to below high, those that a run with seed 0 draws first.
+// Random numbers from low to below high.
 @do random_fill(output, input, false, attr("high") - attr("low"), attr("low"))

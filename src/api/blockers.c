@@ -44,8 +44,7 @@ static const char *why_not(const struct search *search, const struct cm_node_pro
     return schema->deprecated ? NULL : "there is no kernel and no function body for it";
 }
 
-/* As the importer names it. */
-static struct cm_str name_node(struct cm_arena *arena, const struct cm_node_proto *node)
+struct cm_str cm_api_name_node(struct cm_arena *arena, const struct cm_node_proto *node)
 {
     const struct cm_str domain = cm_domain_plain(node->domain);
     const struct cm_str name =
@@ -63,7 +62,7 @@ static void search_nodes(struct search *search, const struct cm_nodes *nodes, in
         const char *reason = why_not(search, node);
 
         if (reason)
-            cm_obstacles_add(search->list, CM_UNSUPPORTED, name_node(search->list->arena, node),
+            cm_obstacles_add(search->list, CM_UNSUPPORTED, cm_api_name_node(search->list->arena, node),
                              reason);
         for (size_t a = 0; a < node->attribute.count; a++)
             if (node->attribute.items[a].g)

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/compiling.h"
 
+#include "api/running.h"
 #include "base/file.h"
 #include "base/memory.h"
 
@@ -16,6 +17,13 @@ enum cm_produce_kind cm_api_produce_kind(enum cameo_emit emit)
     };
 
     return kinds[emit];
+}
+
+struct cm_clang_target cm_api_compile_target(const struct cm_api_compile *c)
+{
+    const struct cameo_compile_options *o = &c->options;
+
+    return (struct cm_clang_target){o->target ? o->target : "", o->cpu ? o->cpu : ""};
 }
 
 static const char *name_of(struct cm_api_compile *c, struct cm_arena *arena)
@@ -47,11 +55,12 @@ enum cm_status cm_api_produce(struct cm_api_compile *c, struct cm_arena *arena,
         .name = name_of(c, arena),
         .source = source.size ? cm_path_name(cm_arena_str(arena, source).data) : "a model",
         .file = o->path ? cm_path_name(o->path) : "",
-        .target = {o->target ? o->target : "", o->cpu ? o->cpu : ""},
+        .target = cm_api_compile_target(c),
         .weights = (enum cm_glue_weights)o->weights,
         .module = c->module,
         .tell = cm_api_compile_tell,
-        .tell_arg = c};
+        .tell_arg = c,
+        .cancel = o->cancel ? &o->cancel->set : NULL};
     struct cm_glue_state state;
     const struct cm_tensor **initial;
 
@@ -86,18 +95,23 @@ static bool has_weights_file(const struct cm_api_compile *c, const struct cm_pro
            produced->weights.size;
 }
 
-/* All are written before the first takes its name. */
-static enum cm_status write_files(struct output_file *files, size_t count, struct cm_error *err)
+/* All are written before the first takes its name, and then it is too late to cancel. */
+static enum cm_status write_files(struct output_file *files, size_t count,
+                                  const atomic_bool *cancel, struct cm_error *err)
 {
     for (size_t i = 0; i < count; i++) {
         if (!files[i].path)
             continue;
         CM_TRY(cm_save_begin(&files[i].save, files[i].path, err));
+        files[i].save.cancel = cancel;
         CM_TRY(cm_save_write(&files[i].save, files[i].bytes.data, files[i].bytes.size, err));
+        CM_TRY(cm_save_flush(&files[i].save, err));
     }
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        files[i].save.cancel = NULL;
         if (files[i].path)
             CM_TRY(cm_save_commit(&files[i].save, err));
+    }
     return CM_OK;
 }
 
@@ -112,7 +126,8 @@ enum cm_status cm_api_write_compiled(struct cm_api_compile *c, const struct cm_p
          .bytes = produced->header},
         {.path = path, .bytes = produced->bytes},
     };
-    const enum cm_status status = write_files(files, CM_COUNT(files), &c->err);
+    const enum cm_status status = write_files(
+        files, CM_COUNT(files), c->options.cancel ? &c->options.cancel->set : NULL, &c->err);
 
     for (size_t i = 0; i < CM_COUNT(files); i++)
         cm_save_abandon(&files[i].save);

@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/compiling.h"
 
+#include "api/training.h"
+
 enum cm_status cm_api_begin_state(struct cm_api_compile *c)
 {
     struct cameo_error err;
@@ -12,6 +14,19 @@ enum cm_status cm_api_begin_state(struct cm_api_compile *c)
         cameo_trainer_initialize(c->trainer, &err) != CAMEO_OK)
         return cm_fail(&c->err, (enum cm_status)err.status, "%.1000s", err.message);
     return CM_OK;
+}
+
+size_t cm_api_step_entries(const struct cm_api_compile *c, struct cm_arena *arena,
+                           const struct cm_mlir_entry **out)
+{
+    const struct cm_trainer *trainer = c->trainer ? c->trainer->trainer : NULL;
+    const size_t count = trainer ? cm_trainer_entry_count(trainer) : 0;
+    struct cm_mlir_entry *entries = CM_NEW_ARRAY(arena, struct cm_mlir_entry, count);
+
+    for (size_t k = 0; k < count; k++)
+        cm_trainer_draws(trainer, k, &entries[k].streams, &entries[k].seed);
+    *out = entries;
+    return count;
 }
 
 void cm_api_end_state(struct cm_api_compile *c)
@@ -51,15 +66,32 @@ static enum cm_status read_variable(struct cm_api_compile *c, size_t index, stru
     return CM_OK;
 }
 
+/* Where the random numbers stand is part of the state, under the name that checkpoints give it. */
+static void add_random(const struct cm_mlir_program *p, struct cm_arena *arena, size_t number,
+                       struct cm_glue_state *state, const struct cm_tensor **initial)
+{
+    struct cm_tensor *tensor = CM_NEW(arena, struct cm_tensor);
+
+    *tensor =
+        cm_tensor_borrow(CM_INT64, &CM_SHAPE((int64_t)p->n_random), (void *)(uintptr_t)p->random);
+    *initial = tensor;
+    state->variables[state->count++] = (struct cm_glue_variable){.name = CM_STR("cameo/random"),
+                                                                 .number = number,
+                                                                 .bytes = cm_tensor_bytes(tensor),
+                                                                 .input = -1,
+                                                                 .output = -1,
+                                                                 .is_random = true};
+}
+
 enum cm_status cm_api_find_state(struct cm_api_compile *c, struct cm_arena *arena,
                                  struct cm_glue_state *state, const struct cm_tensor ***initial)
 {
     const struct cm_mlir_program *p = &c->program;
     const size_t count = cameo_trainer_variable_count(c->trainer);
 
-    *state =
-        (struct cm_glue_state){.variables = CM_NEW_ARRAY(arena, struct cm_glue_variable, count)};
-    *initial = CM_NEW_ARRAY(arena, const struct cm_tensor *, count);
+    *state = (struct cm_glue_state){.variables =
+                                        CM_NEW_ARRAY(arena, struct cm_glue_variable, count + 1)};
+    *initial = CM_NEW_ARRAY(arena, const struct cm_tensor *, count + 1);
     for (size_t i = 0; i < count; i++) {
         const struct cm_str name =
             cm_arena_str(arena, cm_str(cameo_trainer_variable(c->trainer, i)->name.data));
@@ -78,5 +110,7 @@ enum cm_status cm_api_find_state(struct cm_api_compile *c, struct cm_arena *aren
         v->bytes = port->bytes;
         state->count++;
     }
+    if (p->n_random)
+        add_random(p, arena, count, state, &(*initial)[count]);
     return CM_OK;
 }

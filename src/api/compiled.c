@@ -10,14 +10,16 @@
 #include "mlir/runtime/compiled.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define DOMAIN "ai.cameo.compiled"
+#define DOMAIN CM_API_COMPILED_DOMAIN
 
 struct arena_block;
 
 struct cameo_compiled {
+    char path[301]; /* for messages */
     void *library;
     const struct cm_compiled *info;
     struct cm_mapping weights; /* none where they are inside */
@@ -196,7 +198,10 @@ static enum cameo_status finish(struct compiled_run *run, int code)
     if (code) {
         const enum cameo_status status =
             code == CM_COMPILED_ARENA ? CAMEO_NO_MEMORY : CAMEO_BAD_ARGUMENT;
-        return run->status ? run->status : cameo_call_fail(run->call, status, info->error(code));
+        char text[CM_ERROR_SIZE];
+
+        snprintf(text, sizeof text, "%s: %.600s", run->compiled->path, info->error(code));
+        return run->status ? run->status : cameo_call_fail(run->call, status, text);
     }
     for (size_t i = 0; i < info->n_outputs; i++) {
         const struct lent *lent = &run->lent[info->n_inputs + i];
@@ -364,10 +369,11 @@ static enum cm_status find_description(struct open_call *call)
 
     if (!path)
         return cm_fail(&call->err, CM_NOT_FOUND, "%.600s: there is no such file", call->path);
+    snprintf(compiled->path, sizeof compiled->path, "%s", call->path);
     compiled->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     free(path);
     if (!compiled->library)
-        return cm_fail(&call->err, CM_UNSUPPORTED, "%.600s", dlerror());
+        return cm_api_refuse_library(call->path, dlerror(), &call->err);
     const struct cm_compiled *info = dlsym(compiled->library, CM_COMPILED_SYMBOL);
     if (!info || memcmp(info->magic, CM_COMPILED_MAGIC, sizeof info->magic) != 0)
         return cm_fail(&call->err, CM_BAD_ARGUMENT,
@@ -380,6 +386,11 @@ static enum cm_status find_description(struct open_call *call)
         return cm_fail(&call->err, CM_UNSUPPORTED,
                        "%.600s: is a training step, which a program of your own calls; its header "
                        "says how",
+                       call->path);
+    if (info->flags & CM_COMPILED_CALLER && info->weight_bytes)
+        return cm_fail(&call->err, CM_UNSUPPORTED,
+                       "%.600s: its weights are given by the program that calls it; its header "
+                       "says how, and with weights inside or beside it would run here",
                        call->path);
     compiled->info = info;
     return CM_OK;
@@ -395,7 +406,8 @@ static enum cm_status map_weights(struct open_call *call, struct cm_arena *arena
     if (info->flags & CM_COMPILED_OWN_WEIGHTS || !info->weight_bytes)
         return CM_OK;
     const char *path = cm_arena_printf(arena, "%.*s.weights", (int)stem, call->path).data;
-    CM_TRY(cm_file_map(path, false, &compiled->weights, &call->err));
+    CM_TRY(cm_error_context(&call->err, cm_file_map(path, false, &compiled->weights, &call->err),
+                            "%.400s has its weights in a file", call->path));
     if (compiled->weights.size != info->weight_bytes ||
         cm_crc32c(0, compiled->weights.data, compiled->weights.size) != info->weight_check)
         return cm_fail(&call->err, CM_BAD_ARGUMENT, "%.400s: are not the weights of %.400s", path,

@@ -4,12 +4,12 @@
 #include "api/compiling.h"
 
 #include "api/running.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "graph/import.h"
 #include "graph/obstacles.h"
 #include "lower/lower.h"
-#include "mlir/lowering.h"
 #include "mlir/open.h"
 
 /* ---- what is asked for ---- */
@@ -84,8 +84,15 @@ static enum cm_status check_options(struct cm_api_compile *c,
     if (o->name && !cm_glue_name_is_valid(o->name))
         return cm_fail(&c->err, CM_BAD_ARGUMENT,
                        "'%.100s' is not a C identifier of at most 100 letters", o->name);
+    if (o->path && !*o->path)
+        return cm_fail(&c->err, CM_BAD_ARGUMENT, "the name of the file to write is empty");
     CM_TRY(choose_emit(c));
     CM_TRY(choose_target(c));
+    if (c->emit >= CAMEO_EMIT_OBJECT &&
+        (cm_str_ends(cm_str(o->path), ".h") || cm_str_ends(cm_str(o->path), ".weights")))
+        return cm_fail(&c->err, CM_BAD_ARGUMENT,
+                       "%.300s: the code cannot go by the name of its header or of its weights",
+                       o->path);
     if (!o->path && c->emit >= CAMEO_EMIT_OBJECT)
         return cm_fail(&c->err, CM_BAD_ARGUMENT, "an object needs a path");
     return CM_OK;
@@ -95,7 +102,7 @@ static enum cm_status check_options(struct cm_api_compile *c,
 static enum cm_status check_tools(struct cm_guard *guard, void *arg)
 {
     struct cm_api_compile *c = arg;
-    const char *target = c->options.target ? c->options.target : "";
+    const struct cm_clang_target target = cm_api_compile_target(c);
     struct cm_arena arena;
 
     if (c->emit <= CAMEO_EMIT_LINALG)
@@ -103,12 +110,20 @@ static enum cm_status check_tools(struct cm_guard *guard, void *arg)
     CM_TRY(cm_mlir_open(&c->module, &c->err));
     cm_arena_init(&arena, guard);
     const enum cm_status status =
-        cm_produce_check(cm_api_produce_kind(c->emit), target, &arena, &c->err);
+        cm_produce_check(cm_api_produce_kind(c->emit), &target, &arena, &c->err);
     cm_arena_release(&arena);
     return status;
 }
 
 /* ---- the program ---- */
+
+static enum cm_status next_step(struct cm_api_compile *c, const char *what)
+{
+    if (c->options.cancel && cm_cancelled(&c->options.cancel->set))
+        return cm_fail(&c->err, CM_CANCELLED, "it was cancelled before %s", what);
+    cm_api_compile_tell(c, what);
+    return CM_OK;
+}
 
 /* Outputs are called what the model calls them: the value behind one may be a constant by now, or
  * stand for two. */
@@ -137,32 +152,53 @@ static enum cm_status name_outputs(struct cm_api_compile *c, struct cm_arena *ar
     return CM_OK;
 }
 
+/* Each reason to whoever wants them all, and as many as fit into the message. */
+static enum cm_status refuse(struct cm_api_compile *c, const struct cm_obstacles *list)
+{
+    char text[CM_ERROR_SIZE];
+
+    for (size_t i = 0; i < list->count && c->options.refused; i++) {
+        const struct cm_obstacle *item = &list->items[i];
+
+        snprintf(text, sizeof text, "%s%s%s", item->place.data, item->place.size ? ": " : "",
+                 item->reason.data);
+        c->options.refused(c->options.refused_arg, text);
+    }
+    return cm_obstacles_fail_as(list, "the model cannot be compiled", &c->err);
+}
+
 static enum cm_status make_program(struct cm_api_compile *c, struct cm_arena *arena)
 {
     const struct cm_model_file *file = c->core->file;
     struct cm_obstacles obstacles = {.arena = arena};
+    struct cm_api_origins origins;
     /* Passes that make no operators of their own. */
     const struct cm_lower_options lower = {
         .only = "simplify,fold,merge,inference,transposes,regions", .obstacles = &obstacles};
     /* Weights that old files list as inputs are weights all the same. */
     const struct cm_import_options import = {
         .constant_defaults = true, .ranks_only = true, .obstacles = &obstacles};
-    const struct cm_mlir_lower_options options = {.is_pure = c->options.pure,
-                                                  .keeps_weights =
-                                                      c->options.weights != CAMEO_WEIGHTS_INSIDE,
-                                                  .is_step = c->options.train_step,
-                                                  .obstacles = &obstacles};
+    struct cm_mlir_lower_options options = {.is_pure = c->options.pure,
+                                            .keeps_weights =
+                                                c->options.weights != CAMEO_WEIGHTS_INSIDE,
+                                            .obstacles = &obstacles,
+                                            .origin = cm_api_origin,
+                                            .origin_arg = &origins};
     const struct cm_registry *registry = cm_api_operators(NULL, file);
     struct cm_graph *graph;
 
+    options.n_entries = cm_api_step_entries(c, arena, &options.entries);
     if (!registry)
         return cm_fail(&c->err, CM_NO_MEMORY, "no memory for the operators");
     const struct cm_module_options module_options = {.registry = registry, .files = file->files};
     struct cm_module *module = cm_module_new(arena, &module_options);
-    cm_api_compile_tell(c, "lowering to linalg");
+    cm_api_list_origins(&origins, &c->model->file->model, arena);
+    CM_TRY(next_step(c, "lowering to linalg"));
     CM_TRY(cm_lower_import_as(module, &file->model, &import, &graph, &c->err));
     CM_TRY(cm_lower_graph(graph, &lower, &c->err));
-    CM_TRY(cm_mlir_lower(graph, &options, arena, &c->program, &c->err));
+    const enum cm_status status = cm_mlir_lower(graph, &options, arena, &c->program, &c->err);
+    if (status)
+        return obstacles.total ? refuse(c, &obstacles) : status;
     return name_outputs(c, arena);
 }
 
@@ -221,7 +257,7 @@ static enum cm_status expand(struct cm_api_compile *c)
         CM_TRY(cm_api_begin_state(c));
         from = c->step;
     }
-    cm_api_compile_tell(c, "expanding to core operators");
+    CM_TRY(next_step(c, "expanding to core operators"));
     return taken(c, cameo_model_expand(from, &core, &c->core, NULL, &err), &err);
 }
 

@@ -4,6 +4,8 @@
 #define CM_API_COMPILING_H
 
 #include "api/api.h"
+#include "base/map.h"
+#include "mlir/lowering.h"
 #include "mlir/produce.h"
 
 /* One compilation. */
@@ -22,6 +24,7 @@ struct cm_api_compile {
 };
 
 enum cm_produce_kind cm_api_produce_kind(enum cameo_emit emit);
+struct cm_clang_target cm_api_compile_target(const struct cm_api_compile *c);
 void cm_api_compile_tell(void *compile, const char *what); /* whoever wants to know */
 /* compile_files.c: from the program to bytes, to files and to what is said of them. */
 enum cm_status cm_api_produce(struct cm_api_compile *c, struct cm_arena *arena,
@@ -34,9 +37,22 @@ enum cm_status cm_api_compile_report(struct cm_api_compile *c,
 /* compile_step.c: a trainer for the first values; and which inputs and outputs of the program are
  * variables. */
 enum cm_status cm_api_begin_state(struct cm_api_compile *c) CM_MUST_CHECK;
+/* The entries of the training, for the lowering; 0: it is not a training step. */
+size_t cm_api_step_entries(const struct cm_api_compile *c, struct cm_arena *arena,
+                           const struct cm_mlir_entry **out);
 void cm_api_end_state(struct cm_api_compile *c);
 enum cm_status cm_api_find_state(struct cm_api_compile *c, struct cm_arena *arena,
                                  struct cm_glue_state *state,
                                  const struct cm_tensor ***initial) CM_MUST_CHECK;
+
+/* compile_origins.c: nodes of a model by their names and by what they make; cm_api_origin is a
+ * cm_mlir_origin_fn over them. */
+struct cm_api_origins {
+    struct cm_arena *arena;
+    struct cm_map by_name;
+};
+void cm_api_list_origins(struct cm_api_origins *o, const struct cm_model_proto *model,
+                         struct cm_arena *arena);
+cm_mlir_origin_fn cm_api_origin;
 
 #endif

@@ -298,7 +298,9 @@ static enum cm_status add_guarded(struct cm_guard *guard, void *arg)
         .run = op->run ? custom_run : NULL,
         .grad = op->gradient || op->make_gradient ? cm_custom_grad : NULL,
         .body = op->make_body ? cm_custom_body : NULL,
-        .effects = op->sizes_at_run ? CM_OUTPUT_SIZE_AT_RUN : 0,
+        .effects =
+            (op->sizes_at_run ? CM_OUTPUT_SIZE_AT_RUN : 0u) |
+            (cm_str_is(cm_str(op->domain), CM_API_COMPILED_DOMAIN) ? CM_WHOLE_MODEL : 0u),
         .arg = custom,
     };
     CM_TRY(cm_registry_add(registry, &custom->schema, &custom->op, &call->err));

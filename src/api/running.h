@@ -65,6 +65,12 @@ struct cameo_cancel {
     atomic_bool set;
 };
 
+/* Of the one operator that a compiled library is. */
+#define CM_API_COMPILED_DOMAIN "ai.cameo.compiled"
+/* compiled_file.c: fails with what is wrong with the library at path, which the loader refused. */
+enum cm_status cm_api_refuse_library(const char *path, const char *reason,
+                                     struct cm_error *err) CM_MUST_CHECK;
+
 struct cameo_registry {
     struct cm_arena arena;
     struct cm_registry *registry; /* in arena */
@@ -86,6 +92,8 @@ struct cm_obstacles;
 
 /* Adds all that cannot run: operators that nobody knows how to run, before the graph is built; and
  * nodes that the plain engine cannot, after. */
+/* As the importer names it: "node 'fc' (Gemm)". */
+struct cm_str cm_api_name_node(struct cm_arena *arena, const struct cm_node_proto *node);
 void cm_api_list_nodes(struct cm_obstacles *list, const struct cm_model_proto *model,
                        const struct cm_registry *registry);
 enum cm_status cm_api_check_graph(const struct cm_graph *graph, struct cm_obstacles *list,

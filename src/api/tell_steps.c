@@ -76,6 +76,8 @@ void cm_api_tell_step(void *listener, const struct cm_step_report *report)
                               .id = (uintptr_t)report->node};
 
     set_names(report->node, &names, &step);
+    if (cm_str_is(cm_str(step.domain.data), CM_API_COMPILED_DOMAIN))
+        step.kernel = "compiled";
     hand_on(to, &step);
 }
 

@@ -56,6 +56,9 @@ enum cm_status cm_save_write(struct cm_save *save, const void *bytes, size_t siz
 /* Zeros up to a multiple of alignment. */
 enum cm_status cm_save_align(struct cm_save *save, size_t alignment,
                              struct cm_error *err) CM_MUST_CHECK;
+/* Writes and syncs all that there is. Of several files that belong together each is flushed before
+ * the first is committed: a commit then has nothing left to do but to rename. */
+enum cm_status cm_save_flush(struct cm_save *save, struct cm_error *err) CM_MUST_CHECK;
 /* Syncs and renames; on failure nothing of the old file is lost. Ends the save either way. */
 enum cm_status cm_save_commit(struct cm_save *save, struct cm_error *err) CM_MUST_CHECK;
 /* Removes the temporary file. Harmless after a commit and on a zeroed struct. */

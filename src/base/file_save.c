@@ -262,13 +262,18 @@ static enum cm_status sync_folder(const char *path, struct cm_error *err)
     return result == 0 ? CM_OK : fail_write(path, error, err);
 }
 
-static enum cm_status finish(struct cm_save *save, struct cm_error *err)
+enum cm_status cm_save_flush(struct cm_save *save, struct cm_error *err)
 {
     CM_TRY(flush(save, err));
     CM_TRY(go_on(save, err));
     if (sync_file(save->fd) != 0)
         return fail_write(save->path, errno, err);
-    CM_TRY(go_on(save, err)); /* syncing may have taken long */
+    return go_on(save, err); /* syncing may have taken long */
+}
+
+static enum cm_status finish(struct cm_save *save, struct cm_error *err)
+{
+    CM_TRY(cm_save_flush(save, err));
     const int fd = save->fd;
     save->fd = -1;
     if (close(fd) != 0 && errno != EINTR)

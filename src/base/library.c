@@ -118,16 +118,30 @@ static bool open_in(struct cm_library *library, const char *folder, const char *
     return found.handle != NULL;
 }
 
+/* What is done with a folder that a library may lie in: open_in, or look_in. */
+typedef bool in_fn(struct cm_library *library, const char *folder, const char *name);
+
+static bool look_in(struct cm_library *library, const char *folder, const char *name)
+{
+    const int length = snprintf(library->path, sizeof library->path, "%s/%s", folder, name);
+
+    if (folder[0] == '/' && length > 0 && (size_t)length < sizeof library->path &&
+        access(library->path, R_OK) == 0)
+        return true;
+    library->path[0] = '\0';
+    return false;
+}
+
 /* Where the library itself is. A program that was installed has its libraries in another folder,
  * whose way from its own is known when it is built. */
-static bool open_beside(struct cm_library *library, const char *folder, const char *name)
+static bool do_beside(struct cm_library *library, const char *folder, const char *name, in_fn *in)
 {
     char beside[PATH_MAX];
     const int length = snprintf(beside, sizeof beside, "%s/%s", folder, CM_LIBRARY_BESIDE);
 
-    return open_in(library, folder, name) ||
+    return in(library, folder, name) ||
            (CM_LIBRARY_BESIDE[0] && folder[0] && length > 0 && (size_t)length < sizeof beside &&
-            open_in(library, beside, name));
+            in(library, beside, name));
 }
 
 static void say_missing(struct cm_library *library, const char *const *names)
@@ -165,7 +179,7 @@ bool cm_library_open(const char *variable, const char *const *names, struct cm_l
     own_folder(folder, sizeof folder);
     const bool by_system = !searches_working_folder();
     for (size_t i = 0; names[i]; i++)
-        if (open_beside(out, folder, names[i]))
+        if (do_beside(out, folder, names[i], open_in))
             return true;
     for (size_t i = 0; names[i]; i++)
         if (open_in(out, CM_LIBRARY_DIR, names[i]) || (by_system && open_one(out, names[i])))
@@ -178,6 +192,22 @@ bool cm_library_open(const char *variable, const char *const *names, struct cm_l
     if (!out->why[0])
         say_missing(out, names);
     return false;
+}
+
+bool cm_library_locate(const char *variable, const char *const *names, struct cm_library *out)
+{
+    const char *wish = secure_getenv(variable);
+    char folder[PATH_MAX];
+
+    *out = (struct cm_library){0};
+    own_folder(folder, sizeof folder);
+    for (size_t i = 0; names[i] && !(wish && *wish); i++)
+        if (do_beside(out, folder, names[i], look_in))
+            return true;
+    for (size_t i = 0; names[i] && !(wish && *wish); i++)
+        if (look_in(out, CM_LIBRARY_DIR, names[i]))
+            return true;
+    return cm_library_open(variable, names, out);
 }
 
 bool cm_library_find(struct cm_library *library, const struct cm_symbol *symbols, size_t count)

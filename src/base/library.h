@@ -22,6 +22,10 @@ struct cm_library {
  * programs that run with more rights than their caller. */
 bool cm_library_open(const char *variable, const char *const *names, struct cm_library *out);
 
+/* The path of the file that cm_library_open would open, without opening it: for those who only want
+ * to know whether it is there. Where no folder of ours has it, the system is asked by opening it. */
+bool cm_library_locate(const char *variable, const char *const *names, struct cm_library *out);
+
 /* A function to look up; `where` is the address of a function pointer. */
 struct cm_symbol {
     const char *name;

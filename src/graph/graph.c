@@ -710,6 +710,8 @@ enum cm_status cm_node_blame(const struct cm_node *node, enum cm_status status,
                              struct cm_error *err)
 {
     status = cm_node_outside(status, err);
+    if (node->op && node->op->effects & CM_WHOLE_MODEL)
+        return status;
     return status ? cm_error_context(err, status, "%s", cm_node_describe(node).text) : CM_OK;
 }
 

@@ -40,7 +40,8 @@ struct cm_obstacle *cm_obstacles_add(struct cm_obstacles *list, enum cm_status s
 }
 
 /* One sentence after another while there is room; the number says how many there are in all. */
-enum cm_status cm_obstacles_fail(const struct cm_obstacles *list, struct cm_error *err)
+enum cm_status cm_obstacles_fail_as(const struct cm_obstacles *list, const char *what,
+                                    struct cm_error *err)
 {
     char text[CM_ERROR_SIZE - 100], more[64] = "";
     size_t used = 0, shown = 0;
@@ -66,6 +67,11 @@ enum cm_status cm_obstacles_fail(const struct cm_obstacles *list, struct cm_erro
         return cm_fail(err, list->items[0].status, "%s", text);
     if (shown < list->total)
         snprintf(more, sizeof more, "; and %zu more", list->total - shown);
-    return cm_fail(err, list->items[0].status, "the model cannot run, for %zu reasons: %s%s",
-                   list->total, text, more);
+    return cm_fail(err, list->items[0].status, "%s, for %zu reasons: %s%s", what, list->total,
+                   text, more);
+}
+
+enum cm_status cm_obstacles_fail(const struct cm_obstacles *list, struct cm_error *err)
+{
+    return cm_obstacles_fail_as(list, "the model cannot run", err);
 }

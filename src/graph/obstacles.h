@@ -40,5 +40,8 @@ struct cm_obstacle *cm_obstacles_add(struct cm_obstacles *list, enum cm_status s
  * there is room for. */
 enum cm_status cm_obstacles_fail(const struct cm_obstacles *list,
                                  struct cm_error *err) CM_MUST_CHECK;
+/* The same for what is to be done with it other than running: "the model cannot be compiled". */
+enum cm_status cm_obstacles_fail_as(const struct cm_obstacles *list, const char *what,
+                                    struct cm_error *err) CM_MUST_CHECK;
 
 #endif

@@ -31,6 +31,7 @@ enum cm_effect {
     CM_REPLACED = 4,           /* a pass puts other nodes in its place before anything runs */
     CM_REGION = 8, /* stands for its one body, a closed graph: made by passes, never read from a
                       file. The executor runs it by a kernel that takes it, else step by step */
+    CM_WHOLE_MODEL = 16, /* names nodes of its own in messages: it is not blamed for them */
 };
 
 /* How the memory of an output may relate to that of an input. */

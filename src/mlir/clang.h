@@ -13,6 +13,11 @@ struct cm_clang_target {
     const char *cpu;    /* "native": this machine's; "": the least of its kind */
 };
 
+/* Is there such a target, and such a processor of it? Else CM_BAD_ARGUMENT says which there are. */
+enum cm_status cm_clang_check_target(const struct cm_workspace *workspace, const char *clang,
+                                     const struct cm_clang_target *target,
+                                     struct cm_error *err) CM_MUST_CHECK;
+
 /* Bitcode of one source; files in workspace are called name. The bytes live as long as workspace.
  */
 enum cm_status cm_clang_compile(const struct cm_workspace *workspace, const char *clang,

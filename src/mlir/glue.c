@@ -72,7 +72,7 @@ void cm_glue_lay_out_state(struct cm_glue_state *state)
     for (size_t i = 0; i < state->count; i++) { /* changed ones to the front, in their order */
         const struct cm_glue_variable moved = state->variables[i];
 
-        if (moved.output < 0)
+        if (moved.output < 0 && !moved.is_random)
             continue;
         memmove(&state->variables[kept + 1], &state->variables[kept],
                 (i - kept) * sizeof *state->variables);
@@ -107,6 +107,15 @@ static const struct cm_glue_variable *variable_of(const struct cm_glue_options *
         if ((input ? v->input : v->output) == (ptrdiff_t)index)
             return v;
     }
+    return NULL;
+}
+
+/* Where the random state lies; NULL: there is none. */
+static const struct cm_glue_variable *random_state(const struct cm_glue_options *o)
+{
+    for (size_t i = 0; o->state && i < o->state->count; i++)
+        if (o->state->variables[i].is_random)
+            return &o->state->variables[i];
     return NULL;
 }
 
@@ -266,11 +275,16 @@ static void put_parameter(struct cm_glue_text *t, int rank)
 static void put_call(struct cm_glue_writer *w)
 {
     const struct cm_mlir_program *p = w->program;
+    const struct cm_glue_variable *random = random_state(w->options);
     struct cm_glue_text *t = &w->source;
 
+    if (random)
+        cm_glue_put(t, "void *memcpy(void *to, const void *from, size_t size);\n");
     cm_glue_put(t, "void cm_main(cm_index");
     put_parameter(t, 1);
     put_parameter(t, 1);
+    if (random)
+        put_parameter(t, 1);
     for (size_t i = 0; i < p->n_inputs; i++)
         put_parameter(t, p->inputs[i].rank);
     for (size_t i = 0; i < p->n_outputs; i++)
@@ -279,9 +293,16 @@ static void put_call(struct cm_glue_writer *w)
     cm_glue_put(t, ");\n\nstatic void call_main(const struct cm_compiled_call *call, "
                    "cm_index context,\n                      void *arena, void *next)\n{\n"
                    "    void *weights = (void *)(uintptr_t)WEIGHTS;\n\n"
-                   "    (void)call;\n    (void)next;\n"
-                   "    cm_main(context, weights, weights, 0, WEIGHT_BYTES, 1,\n"
+                   "    (void)call;\n    (void)next;\n");
+    if (random) /* it draws from a copy, which a step that fails leaves behind */
+        cm_glue_put(t,
+                    "    unsigned char *random = (unsigned char *)next + %zu;\n"
+                    "    memcpy(random, (const unsigned char *)call->state + %zu, %zu);\n",
+                    random->offset, random->offset, random->bytes);
+    cm_glue_put(t, "    cm_main(context, weights, weights, 0, WEIGHT_BYTES, 1,\n"
                    "            arena, arena, 0, PLANNED_BYTES, 1");
+    if (random)
+        cm_glue_put(t, ",\n            random, random, 0, %zu, 1", random->bytes / sizeof(int64_t));
     for (size_t i = 0; i < p->n_inputs; i++)
         put_argument(w, true, i);
     for (size_t i = 0; i < p->n_outputs; i++)
@@ -298,6 +319,27 @@ static void put_export(struct cm_glue_writer *w, const char *suffix)
 
     w->out->exported[w->out->n_exported++] =
         suffix ? cm_arena_printf(w->arena, "%s_%s", name, suffix).data : CM_COMPILED_SYMBOL;
+}
+
+/* Another seed, and all random numbers from their beginning. */
+static void put_seed(struct cm_glue_writer *w)
+{
+    const struct cm_glue_options *o = w->options;
+    const struct cm_glue_variable *random = random_state(o);
+    const bool inside = o->weights == CM_GLUE_INSIDE;
+    const char *more = inside ? "" : "const void *weights, ";
+
+    if (!random)
+        return;
+    cm_glue_put(&w->source,
+                "\nvoid %s_seed(%svoid *state, uint64_t seed);\n"
+                "void %s_seed(%svoid *state, uint64_t seed)\n{\n"
+                "    unsigned char *random = (unsigned char *)state + %zu;\n\n"
+                "    memcpy(random, (const unsigned char *)%s + %zu, %zu);\n"
+                "    memcpy(random, &seed, sizeof seed);\n}\n",
+                o->name, more, o->name, more, random->offset, inside ? "cm_weights" : "weights",
+                o->state->initial_offset + random->offset, random->bytes);
+    put_export(w, "seed");
 }
 
 static void put_public(struct cm_glue_writer *w)
@@ -329,6 +371,7 @@ static void put_public(struct cm_glue_writer *w)
                     o->name, more, o->name, more, weights ? "weights" : "cm_weights",
                     o->state->initial_offset);
         put_export(w, "initialize");
+        put_seed(w);
     }
 }
 
@@ -346,10 +389,11 @@ static void put_places(struct cm_glue_writer *w)
         for (size_t i = 0; i < p->n_weights; i++) {
             cm_glue_put(t, "    {");
             cm_glue_put_literal(t, p->weights[i].name);
-            cm_glue_put(t, ", %zu, %zu},\n", p->weights[i].offset,
-                        cm_tensor_bytes(p->weights[i].tensor));
+            cm_glue_put(t, ", %zu, %zu, \"%s\"},\n", p->weights[i].offset,
+                        cm_tensor_bytes(p->weights[i].tensor),
+                        cm_glue_weight_type(w->arena, &p->weights[i]).data);
         }
-        cm_glue_put(t, "    {0, 0, 0}};\n");
+        cm_glue_put(t, "    {0, 0, 0, 0}};\n");
         put_export(w, "weights");
     }
     if (o->state) {
@@ -360,10 +404,11 @@ static void put_places(struct cm_glue_writer *w)
         for (size_t i = 0; i < o->state->count; i++) {
             cm_glue_put(t, "    {");
             cm_glue_put_literal(t, o->state->variables[i].name);
-            cm_glue_put(t, ", %zu, %zu},\n", o->state->variables[i].offset,
-                        o->state->variables[i].bytes);
+            cm_glue_put(t, ", %zu, %zu, \"%s\"},\n", o->state->variables[i].offset,
+                        o->state->variables[i].bytes,
+                        cm_glue_variable_type(w, &o->state->variables[i]).data);
         }
-        cm_glue_put(t, "    {0, 0, 0}};\n");
+        cm_glue_put(t, "    {0, 0, 0, 0}};\n");
         put_export(w, "state");
     }
 }
@@ -379,6 +424,7 @@ static void put_description(struct cm_glue_writer *w)
                 "    outputs, %zu, WEIGHT_BYTES, %lu, STATE_BYTES, run, error_text};\n",
                 (o->arena_is_fixed ? CM_COMPILED_FIXED_ARENA : 0) |
                     (o->weights == CM_GLUE_INSIDE ? CM_COMPILED_OWN_WEIGHTS : 0) |
+                    (o->weights == CM_GLUE_CALLER ? CM_COMPILED_CALLER : 0) |
                     (o->state ? CM_COMPILED_STEP : 0),
                 o->name, w->out->arena_bytes, (unsigned long)o->weight_check);
     put_export(w, NULL);
@@ -441,7 +487,7 @@ enum cm_status cm_glue_write(const struct cm_mlir_program *program,
                              const struct cm_glue_options *options, struct cm_arena *arena,
                              struct cm_glue *out, struct cm_error *err)
 {
-    enum { EXPORTS = 8 };
+    enum { EXPORTS = 9 };
     struct cm_glue_writer w = {.program = program,
                                .options = options,
                                .arena = arena,

@@ -23,6 +23,7 @@ struct cm_glue_variable {
     size_t bytes;
     size_t offset;           /* in the state; set by cm_glue_lay_out_state */
     ptrdiff_t input, output; /* of the program; -1: not read, not changed */
+    bool is_random;          /* the program's random state, which it changes in place */
 };
 
 struct cm_glue_state {

@@ -154,8 +154,44 @@ static void put_place(struct cm_glue_writer *w)
                 "struct %s_place {\n"
                 "    const char *name; /* NULL after the last */\n"
                 "    size_t offset, bytes;\n"
+                "    const char *type; /* \"float[8,3]\": elements in row-major order */\n"
                 "};\n\n",
                 w->options->name);
+}
+
+struct cm_str cm_glue_weight_type(struct cm_arena *arena, const struct cm_mlir_weight *weight)
+{
+    const struct cm_tensor *tensor = weight->tensor;
+    struct cm_glue_text t = {.arena = arena};
+
+    cm_glue_put(&t, "%s[", cm_dtype_name(tensor->type));
+    for (int d = 0; d < tensor->shape.rank; d++)
+        cm_glue_put(&t, "%s%lld", d ? "," : "", (long long)tensor->shape.dims[d]);
+    cm_glue_put(&t, "]");
+    return (struct cm_str){t.data, t.size};
+}
+
+struct cm_str cm_glue_variable_type(struct cm_glue_writer *w, const struct cm_glue_variable *v)
+{
+    const struct cm_mlir_program *p = w->program;
+
+    if (v->input < 0 && v->output < 0)
+        return CM_STR("");
+    return cm_mlir_port_type(w->arena, v->input >= 0 ? &p->inputs[v->input]
+                                                     : &p->outputs[v->output]);
+}
+
+/* "at 64: w, float[8,3], 96 bytes" */
+static void put_place_comment(struct cm_glue_writer *w, size_t offset, struct cm_str name,
+                              struct cm_str type, size_t bytes)
+{
+    struct cm_glue_text *t = &w->header;
+
+    cm_glue_put(t, "/* at %zu: ", offset);
+    cm_glue_put_comment(t, name);
+    cm_glue_put(t, ", ");
+    cm_glue_put_comment(t, type);
+    cm_glue_put(t, ", %zu bytes */\n", bytes);
 }
 
 static void put_weights(struct cm_glue_writer *w, const char *big)
@@ -170,8 +206,16 @@ static void put_weights(struct cm_glue_writer *w, const char *big)
                 o->weights == CM_GLUE_BESIDE ? "the contents of the\n * file of weights."
                                              : "each at its place.");
     cm_glue_put(&w->header, "#define %s_WEIGHT_BYTES %zu\n", big, o->weight_bytes);
-    if (o->weights == CM_GLUE_CALLER)
+    if (o->weights == CM_GLUE_CALLER) {
         cm_glue_put(&w->header, "extern const struct %s_place %s_weights[];\n", o->name, o->name);
+        for (size_t i = 0; i < w->program->n_weights; i++) {
+            const struct cm_mlir_weight *weight = &w->program->weights[i];
+
+            put_place_comment(w, weight->offset, weight->name,
+                              cm_glue_weight_type(w->arena, weight),
+                              cm_tensor_bytes(weight->tensor));
+        }
+    }
     cm_glue_put(&w->header, "\n");
 }
 
@@ -193,12 +237,19 @@ static void put_state(struct cm_glue_writer *w, const char *big)
     for (size_t i = 0; i < o->state->count; i++) {
         const struct cm_glue_variable *v = &o->state->variables[i];
 
-        cm_glue_put(t, "/* at %zu: ", v->offset);
-        cm_glue_put_comment(t, v->name);
-        cm_glue_put(t, ", %zu bytes */\n", v->bytes);
+        put_place_comment(w, v->offset, v->name, cm_glue_variable_type(w, v), v->bytes);
     }
-    cm_glue_put(t, "/* Fills it with the first values. */\nvoid %s_initialize(%svoid *state);\n\n",
-                o->name, o->weights == CM_GLUE_INSIDE ? "" : "const void *weights, ");
+    const char *more = o->weights == CM_GLUE_INSIDE ? "" : "const void *weights, ";
+    cm_glue_put(t, "/* Fills it with the first values. */\nvoid %s_initialize(%svoid *state);\n",
+                o->name, more);
+    if (w->program->n_random)
+        cm_glue_put(
+            t,
+            "/* What is drawn at random follows from a seed, 0 at first, and from what the steps\n"
+            " * before have drawn: the seed is set, and all is drawn from the beginning. */\n"
+            "void %s_seed(%svoid *state, uint64_t seed);\n",
+            o->name, more);
+    cm_glue_put(t, "\n");
 }
 
 void cm_glue_put_header(struct cm_glue_writer *w)

@@ -39,6 +39,9 @@ struct cm_glue_writer {
 /* glue_header.c */
 struct cm_str cm_glue_prototype(struct cm_glue_writer *w); /* as the source has it */
 void cm_glue_put_header(struct cm_glue_writer *w);
+/* "float[8,3]"; empty where no port of the program is the variable. */
+struct cm_str cm_glue_weight_type(struct cm_arena *arena, const struct cm_mlir_weight *weight);
+struct cm_str cm_glue_variable_type(struct cm_glue_writer *w, const struct cm_glue_variable *v);
 
 /* May it stand in a name of C? */
 static inline bool cm_glue_is_word(char c)

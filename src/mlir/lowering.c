@@ -77,7 +77,7 @@ static enum cm_status lower_node(struct cm_mlir_lowering *l, const struct cm_nod
     for (int i = 0; i < node->n_outputs; i++)
         if (node->outputs[i])
             CM_TRY(cm_mlir_check_value(l, node->outputs[i], err));
-    if (!is_needed(l, node))
+    if (!is_needed(l, node) || (node->outputs[0] && l->is_finished[node->outputs[0]]))
         return CM_OK;
     const bool is_region = cm_mlir_is_region(node);
     if (!text && !is_region)
@@ -102,10 +102,10 @@ enum cm_status cm_mlir_nodes(struct cm_mlir_lowering *l, struct cm_graph *graph,
         if (lower_node(l, node, &one) == CM_OK)
             continue;
         l->indent = indent;
-        cm_node_blame(node, one.status, &one);
         if (l->options->obstacles && !l->is_told)
-            cm_obstacles_add(l->options->obstacles, one.status, cm_str(cm_node_describe(node).text),
+            cm_obstacles_add(l->options->obstacles, one.status, cm_mlir_describe(l, node),
                              one.text);
+        cm_node_blame(node, one.status, &one);
         l->is_told = false;
         if (status == CM_OK && err)
             *err = one;
@@ -116,17 +116,14 @@ enum cm_status cm_mlir_nodes(struct cm_mlir_lowering *l, struct cm_graph *graph,
 
 /* ---- inputs and outputs ---- */
 
-/* word: "input" or "output", for messages. */
-static enum cm_status make_port(struct cm_mlir_lowering *l, const char *word, cm_value value,
+static enum cm_status make_port(struct cm_mlir_lowering *l, cm_value value,
                                 struct cm_mlir_port *port, struct cm_error *err)
 {
     const struct cm_value_def *def = cm_value_get(l->module, value);
     const struct cm_type *type = def->fact.type;
-    struct cm_error why = {0};
     size_t bytes = 0;
 
-    if (cm_mlir_check_value(l, value, &why) != CM_OK)
-        return cm_fail(err, why.status, "%s %s", word, why.text);
+    CM_TRY(cm_mlir_check_value(l, value, err));
     int64_t *dims = CM_NEW_ARRAY(l->arena, int64_t, (size_t)type->rank + 1);
     struct cm_str *names = CM_NEW_ARRAY(l->arena, struct cm_str, (size_t)type->rank + 1);
     *port = (struct cm_mlir_port){.name = def->name,
@@ -230,6 +227,8 @@ static void write_output(struct cm_mlir_lowering *l, size_t index, cm_value valu
 static struct cm_str assemble(struct cm_mlir_lowering *l, const struct cm_mlir_text *arguments)
 {
     struct cm_mlir_text out = {0};
+    /* It may define a constant. */
+    const struct cm_str random = l->options->n_entries ? CM_STR_NONE : cm_mlir_own_random(l);
 
     cm_mlir_put(
         l, &out,
@@ -239,9 +238,12 @@ static struct cm_str assemble(struct cm_mlir_lowering *l, const struct cm_mlir_t
     cm_mlir_put(l, &out,
                 CM_STR("  func.func @cm_main(%context: index, %weights: memref<?xi8>,\n"
                        "      %arena: memref<?xi8>"));
+    if (l->random.count && l->options->n_entries)
+        cm_mlir_put(l, &out, CM_STR(",\n      " CM_MLIR_RANDOM ": " CM_MLIR_RANDOM_TYPE));
     cm_mlir_put(l, &out, (struct cm_str){arguments->items, arguments->count});
     cm_mlir_put(l, &out, CM_STR(") {\n"));
     cm_mlir_put(l, &out, (struct cm_str){l->constants.items, l->constants.count});
+    cm_mlir_put(l, &out, random);
     cm_mlir_put(l, &out, (struct cm_str){l->body.items, l->body.count});
     cm_mlir_put(l, &out, CM_STR("    return\n  }\n}\n"));
     *CM_PUSH(l->arena, &out) = '\0';
@@ -261,22 +263,43 @@ enum cm_status cm_mlir_lower(struct cm_graph *graph, const struct cm_mlir_lower_
     struct cm_mlir_port *inputs = CM_NEW_ARRAY(arena, struct cm_mlir_port, graph->n_inputs + 1);
     struct cm_mlir_port *outputs = CM_NEW_ARRAY(arena, struct cm_mlir_port, graph->n_outputs + 1);
     struct cm_mlir_text arguments = {0};
+    enum cm_status status = CM_OK;
 
     l.names = CM_NEW_ARRAY(arena, struct cm_str, l.n_names + 1);
+    l.is_finished = CM_NEW_ARRAY(arena, bool, l.n_names + 1);
     for (size_t i = 0; i < graph->n_inputs; i++) {
-        CM_TRY(make_port(&l, "input", graph->inputs[i], &inputs[i], err));
-        put_argument(&l, &arguments, "in", i, graph->inputs[i]);
-        read_input(&l, i, graph->inputs[i]);
+        struct cm_error one = {0};
+
+        if (make_port(&l, graph->inputs[i], &inputs[i], &one) == CM_OK) {
+            put_argument(&l, &arguments, "in", i, graph->inputs[i]);
+            read_input(&l, i, graph->inputs[i]);
+            continue;
+        }
+        const struct cm_str name = cm_value_get(l.module, graph->inputs[i])->name;
+        if (options->obstacles)
+            cm_obstacles_add(options->obstacles, one.status,
+                             cm_arena_printf(arena, "input '%.*s'", CM_STR_FMT(name)), one.text);
+        (void)cm_error_context(&one, one.status, "input '%.*s'", CM_STR_FMT(name));
+        if (status == CM_OK && err)
+            *err = one;
+        status = one.status;
     }
-    CM_TRY(cm_mlir_nodes(&l, graph, err));
+    struct cm_error first = {0};
+    const enum cm_status nodes = cm_mlir_nodes(&l, graph, &first);
+    if (status == CM_OK && nodes && err)
+        *err = first;
+    if (status || nodes)
+        return status ? status : nodes;
     for (size_t i = 0; i < graph->n_outputs; i++) {
-        CM_TRY(make_port(&l, "output", graph->outputs[i].value, &outputs[i], err));
+        CM_TRY(cm_error_context(err, make_port(&l, graph->outputs[i].value, &outputs[i], err),
+                                "output %zu", i));
         if (outputs[i].is_fixed)
             put_argument(&l, &arguments, "out", i, graph->outputs[i].value);
         write_output(&l, i, graph->outputs[i].value, outputs[i].is_fixed);
     }
     if (err && err->status != CM_OK)
         return err->status;
+    cm_mlir_place_weights(&l);
     *out = (struct cm_mlir_program){.text = assemble(&l, &arguments),
                                     .inputs = inputs,
                                     .outputs = outputs,
@@ -286,6 +309,8 @@ enum cm_status cm_mlir_lower(struct cm_graph *graph, const struct cm_mlir_lower_
                                     .n_weights = l.weights.count,
                                     .weight_bytes = l.weight_bytes,
                                     .kernels = l.kernels.items,
-                                    .n_kernels = l.kernels.count};
+                                    .n_kernels = l.kernels.count,
+                                    .random = l.random.items,
+                                    .n_random = options->n_entries ? l.random.count : 0};
     return CM_OK;
 }

@@ -328,15 +328,15 @@ static struct cm_str element_of(struct cm_mlir_lowering *l, struct element_names
     return name;
 }
 
-static enum cm_status expand_region(struct element_loop *loop, struct cm_str *results,
+static enum cm_status expand_region(struct cm_mlir_lowering *l, const struct cm_node *region,
+                                    const struct cm_str *scalars, struct cm_str *results,
                                     struct cm_error *err)
 {
-    struct cm_mlir_lowering *l = loop->l;
-    const struct cm_graph *graph = loop->node->bodies[0].graph;
+    const struct cm_graph *graph = region->bodies[0].graph;
     struct element_names names = {0};
 
     for (size_t i = 0; i < graph->n_inputs; i++)
-        *CM_PUSH(l->arena, &names) = (struct element_name){graph->inputs[i], loop->scalars[i]};
+        *CM_PUSH(l->arena, &names) = (struct element_name){graph->inputs[i], scalars[i]};
     for (const struct cm_node *node = graph->first; node; node = node->next) {
         struct cm_str *inputs = CM_NEW_ARRAY(l->arena, struct cm_str, (size_t)node->n_inputs + 1);
         const struct cm_str result = cm_arena_printf(l->arena, "%%y%zu", ++l->n_uses);
@@ -353,6 +353,26 @@ static enum cm_status expand_region(struct element_loop *loop, struct cm_str *re
     return CM_OK;
 }
 
+bool cm_mlir_is_single(struct cm_mlir_lowering *l, cm_value value)
+{
+    return single_constant(l, value) != NULL;
+}
+
+enum cm_status cm_mlir_elements(struct cm_mlir_lowering *l, const struct cm_node *node,
+                                struct cm_str *scalars, struct cm_str *results,
+                                struct cm_error *err)
+{
+    for (int i = 0; i < node->n_inputs; i++) {
+        const cm_value value = cm_node_input(node, i);
+        if (value && !scalars[i].size)
+            scalars[i] = element_constant(l, single_constant(l, value));
+    }
+    if (cm_mlir_is_region(node))
+        return expand_region(l, node, scalars, results, err);
+    results[0] = cm_arena_printf(l->arena, "%%y%zu", ++l->n_uses);
+    return expand_element(l, node, scalars, results[0], err);
+}
+
 static enum cm_status write_body(struct element_loop *loop, struct cm_error *err)
 {
     struct cm_mlir_lowering *l = loop->l;
@@ -362,17 +382,10 @@ static enum cm_status write_body(struct element_loop *loop, struct cm_error *err
 
     for (int i = 0; i < loop->node->n_inputs; i++) {
         const cm_value value = cm_node_input(loop->node, i);
-        if (!value || loop->scalars[i].size)
-            continue;
-        const struct cm_tensor *constant = single_constant(l, value);
-        loop->scalars[i] = constant ? element_constant(l, constant) : fetch(loop, value);
+        if (value && !loop->scalars[i].size && !single_constant(l, value))
+            loop->scalars[i] = fetch(loop, value);
     }
-    if (cm_mlir_is_region(loop->node)) {
-        CM_TRY(expand_region(loop, results, err));
-    } else {
-        results[0] = cm_arena_printf(l->arena, "%%y%zu", ++l->n_uses);
-        CM_TRY(expand_element(l, loop->node, loop->scalars, results[0], err));
-    }
+    CM_TRY(cm_mlir_elements(l, loop->node, loop->scalars, results, err));
     for (int o = 0; o < count; o++) {
         add(l, &yields, "%s%.*s", o ? ", " : "", CM_STR_FMT(results[o]));
         add(l, &types, "%s%s", o ? ", " : "",

@@ -329,6 +329,8 @@ static struct cm_term host_call(void *arg, struct cm_template_run *run, struct c
         const int rank = cm_mlir_type(use->lowering, value)->rank;
         if (count == 1 && of_value(use, name, value, &out))
             return out;
+        if (count == 1 && cm_str_is(name, "finish"))
+            return cm_mlir_finish(use->lowering, value);
         if (count == 2 && b->kind == CM_TERM_VALUE && cm_str_is(name, "regroup"))
             return cm_mlir_regroup(use->lowering, value, (cm_value)b->i);
         const bool is_axis = count >= 2 && b->kind == CM_TERM_INT && b->i >= 0 && b->i < rank;
@@ -347,7 +349,9 @@ static struct cm_term host_call(void *arg, struct cm_template_run *run, struct c
         }
     }
     *known = cm_mlir_body_call(use, run, name, args, count, &out) ||
-             cm_mlir_table_call(use, run, name, args, count, &out);
+             cm_mlir_table_call(use, run, name, args, count, &out) ||
+             cm_mlir_random_call(use, name, args, count, &out) ||
+             cm_mlir_panels_call(use, name, args, count, &out);
     return out;
 }
 

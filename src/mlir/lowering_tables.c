@@ -1,6 +1,5 @@
-/* Tables of numbers for templates: lists, what a seed draws, and decision trees. */
+/* Tables of numbers for templates: lists and decision trees. */
 // SPDX-License-Identifier: Apache-2.0
-#include "base/random.h"
 #include "graph/op.h"
 #include "mlir/lowering_state.h"
 #include "mlir/template_run.h"
@@ -72,30 +71,6 @@ static struct cm_term constant_term(const struct cm_mlir_use *use, struct cm_tem
         put_number(type, data, i, &list->items[i]);
     struct cm_tensor *tensor = CM_NEW(l->arena, struct cm_tensor);
     *tensor = cm_tensor_borrow(type, &shape, data);
-    return cm_term_text(cm_mlir_constant(l, cm_mlir_place(l, use->node), tensor));
-}
-
-/* ---- random numbers ---- */
-
-/* draws(normal, count): the numbers that a node with a seed draws, as a constant. */
-static struct cm_term draws_term(const struct cm_mlir_use *use, struct cm_template_run *run,
-                                 bool normal, int64_t count)
-{
-    enum { MOST = 1 << 22 };
-    struct cm_mlir_lowering *l = use->lowering;
-    struct cm_random *random = CM_NEW(l->arena, struct cm_random);
-
-    if (count < 0 || count > MOST) {
-        cm_template_refuse(run, "%lld random numbers with a seed are more than are compiled",
-                           (long long)count);
-        return CM_TERM_ABSENT;
-    }
-    double *numbers = CM_NEW_ARRAY(l->arena, double, (size_t)count + 1);
-    cm_node_seed_random(use->node, 0, use->node->stream, random);
-    for (int64_t i = 0; i < count; i++)
-        numbers[i] = normal ? cm_random_normal(random) : cm_random_uniform(random);
-    struct cm_tensor *tensor = CM_NEW(l->arena, struct cm_tensor);
-    *tensor = cm_tensor_borrow(CM_DOUBLE, &CM_SHAPE(count), numbers);
     return cm_term_text(cm_mlir_constant(l, cm_mlir_place(l, use->node), tensor));
 }
 
@@ -532,21 +507,6 @@ bool cm_mlir_table_call(const struct cm_mlir_use *use, struct cm_template_run *r
     if (cm_str_is(function, "constant") && count == 3 && args[0].kind == CM_TERM_LIST &&
         args[1].kind == CM_TERM_LIST && args[2].kind == CM_TERM_TEXT) {
         *out = constant_term(use, run, &args[0], &args[1], args[2].text);
-        return true;
-    }
-    if (cm_str_is(function, "stream") && count == 0) {
-        if (use->lowering->options->is_step)
-            cm_template_refuse(run, "it draws random numbers, and a compiled training step would "
-                                    "draw the same ones each time");
-        *out = cm_term_int(use->node->stream);
-        return true;
-    }
-    if (cm_str_is(function, "seeded") && count == 0) {
-        *out = cm_term_int(cm_node_has_attr(use->node, "seed"));
-        return true;
-    }
-    if (cm_str_is(function, "draws") && count == 2 && args[1].kind == CM_TERM_INT) {
-        *out = draws_term(use, run, cm_term_is_true(&args[0]), args[1].i);
         return true;
     }
     if (!cm_str_is(function, "forest") || count != 2 || args[0].kind != CM_TERM_TEXT ||

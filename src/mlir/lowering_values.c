@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mlir/glue.h"
 #include "mlir/lowering_state.h"
+#include "mlir/template_run.h"
 
+#include "base/map.h"
 #include "tensor/bits.h"
 
 #include <inttypes.h>
@@ -141,14 +143,52 @@ const struct cm_tensor *cm_mlir_contents(struct cm_mlir_lowering *l, cm_value va
     return tensor;
 }
 
+/* The name of a node, or else of what it makes. */
+static struct cm_str name_of(const struct cm_node *node)
+{
+    struct cm_str name = node->name;
+
+    for (int i = 0; i < node->n_outputs && !name.size; i++)
+        if (node->outputs[i])
+            name = cm_value_get(node->module, node->outputs[i])->name;
+    return name;
+}
+
+/* What stands in the place of a node is called after it: "cost/t11", "rnn/loop/h". */
+static const struct cm_mlir_origin *find_origin(const struct cm_mlir_lowering *l,
+                                                struct cm_str name)
+{
+    const struct cm_mlir_origin *found = NULL;
+
+    while (l->options->origin && name.size && !found) {
+        found = l->options->origin(l->options->origin_arg, name);
+        while (name.size && name.data[--name.size] != '/')
+            ;
+    }
+    return found;
+}
+
+/* As the model has it, where it is a part of something else: the node of which it is one. */
+struct cm_str cm_mlir_describe(struct cm_mlir_lowering *l, const struct cm_node *node)
+{
+    const struct cm_mlir_origin *origin = find_origin(l, name_of(node));
+
+    if (!origin)
+        return cm_arena_str(l->arena, cm_str(cm_node_describe(node).text));
+    if (cm_str_equal(origin->op_type, node->op_type) || cm_mlir_is_region(node))
+        return origin->place;
+    return cm_arena_printf(l->arena, "%.*s, its %.*s", CM_STR_FMT(origin->place),
+                           CM_STR_FMT(node->op_type));
+}
+
 struct cm_str cm_mlir_place(struct cm_mlir_lowering *l, const struct cm_node *node)
 {
-    const struct cm_node_text of = cm_node_describe(node);
-    char *text = CM_NEW_ARRAY(l->arena, char, sizeof of.text);
+    const struct cm_str of = cm_mlir_describe(l, node);
+    char *text = CM_NEW_ARRAY(l->arena, char, of.size + 1);
     size_t size = 0;
 
-    for (; of.text[size] && size < 180; size++) {
-        const char c = of.text[size];
+    for (; size < of.size && size < 180; size++) {
+        const char c = of.data[size];
         text[size] = c >= ' ' && c <= '~' && c != '"' && c != '\\' ? c : '?';
     }
     return (struct cm_str){text, size};
@@ -226,16 +266,24 @@ static struct cm_str dense_constant(struct cm_mlir_lowering *l, struct cm_str na
     return name;
 }
 
-/* label: what people call it. */
+/* label: what people call it. Whether it is read by this name shows at the end. */
 static struct cm_str weight_constant(struct cm_mlir_lowering *l, struct cm_str label,
                                      struct cm_str name, const struct cm_tensor *tensor,
                                      struct cm_str memory)
 {
+    *CM_PUSH(l->arena, &l->asked) = (struct cm_mlir_asked){label, name, memory, tensor};
+    return name;
+}
+
+static void place_weight(struct cm_mlir_lowering *l, const struct cm_mlir_asked *asked)
+{
     const size_t offset = (l->weight_bytes + 63) / 64 * 64;
+    const struct cm_tensor *tensor = asked->tensor;
+    const struct cm_str name = asked->name, memory = asked->memory;
 
     l->weight_bytes =
         offset + (size_t)cm_tensor_count(tensor) * cm_mlir_element_bytes(tensor->type);
-    *CM_PUSH(l->arena, &l->weights) = (struct cm_mlir_weight){label, tensor, offset};
+    *CM_PUSH(l->arena, &l->weights) = (struct cm_mlir_weight){asked->label, tensor, offset};
     cm_mlir_put(l, &l->constants,
                 cm_arena_printf(l->arena,
                                 "    %.*s_at = arith.constant %zu : index\n"
@@ -245,7 +293,28 @@ static struct cm_str weight_constant(struct cm_mlir_lowering *l, struct cm_str l
                                 CM_STR_FMT(name), offset, CM_STR_FMT(name), CM_STR_FMT(name),
                                 CM_STR_FMT(memory), CM_STR_FMT(name), CM_STR_FMT(name),
                                 CM_STR_FMT(memory)));
-    return name;
+}
+
+void cm_mlir_place_weights(struct cm_mlir_lowering *l)
+{
+    const struct cm_str body = {l->body.items, l->body.count};
+    struct cm_map read = {0};
+
+    for (size_t i = 0; i < l->asked.count; i++)
+        *cm_map_insert(&read, l->arena, l->asked.items[i].name, NULL) =
+            l->options->keeps_weights;
+    for (size_t i = 0; i < body.size; i++) {
+        size_t size = 1;
+        while (body.data[i] == '%' && i + size < body.size && cm_template_is_name(body.data[i + size]))
+            size++;
+        uint64_t *found = size > 1 ? cm_map_find(&read, (struct cm_str){body.data + i, size}) : NULL;
+        if (found)
+            *found = true;
+        i += size - 1;
+    }
+    for (size_t i = 0; i < l->asked.count; i++)
+        if (cm_map_get(&read, l->asked.items[i].name, false))
+            place_weight(l, &l->asked.items[i]);
 }
 
 struct cm_str cm_mlir_constant(struct cm_mlir_lowering *l, struct cm_str label,

@@ -11,10 +11,11 @@
  *     func.func @cm_main(%context: index, %weights: memref<?xi8>, %arena: memref<?xi8>,
  *                        INPUT.., OUTPUT..)
  *
- * INPUT is a memref for each input of the model, OUTPUT one for each output of which all sizes are
- * known (is_fixed), in order. Element types are MLIR's: f16, bf16, f32, f64, i8 to i64 for signed
- * and unsigned, i1 for bool (a byte each); types of 8 bits and fewer that MLIR's arithmetic does
- * not know are i8, an element a byte. Other outputs are handed over by
+ * and a training step that draws random numbers takes its random state, %random: memref<?xi64>,
+ * behind the arena. INPUT is a memref for each input of the model, OUTPUT one for each output of
+ * which all sizes are known (is_fixed), in order. Element types are MLIR's: f16, bf16, f32, f64, i8
+ * to i64 for signed and unsigned, i1 for bool (a byte each); types of 8 bits and fewer that MLIR's
+ * arithmetic does not know are i8, an element a byte. Other outputs are handed over by
  *
  *     cm_output(context, i, address, rank, address of rank times int64)
  *
@@ -62,6 +63,10 @@ struct cm_mlir_program {
     size_t n_weights, weight_bytes;
     const struct cm_str *kernels; /* functions of mlir/kernels that it calls, each once */
     size_t n_kernels;
+    /* What the random state begins with, where random numbers go on from run to run: the seed, then
+     * where each random node stands. */
+    const int64_t *random;
+    size_t n_random;
 };
 
 #endif

@@ -3,6 +3,8 @@
 #include "mlir/open.h"
 
 #include "base/library.h"
+#include "base/text.h"
+#include "mlir/tool.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -11,6 +13,10 @@
 #define CM_MLIR_FILE "libcameo_mlir.so"
 #endif
 
+#define VARIABLE "CAMEO_MLIR"
+
+static const char *const names[] = {CM_MLIR_FILE, NULL};
+
 static struct {
     struct cm_library library;
     const struct cm_mlir_module *content; /* NULL: there is none */
@@ -18,12 +24,11 @@ static struct {
 
 static void open_module(void)
 {
-    static const char *const names[] = {CM_MLIR_FILE, NULL};
     cm_mlir_entry_fn *entry = NULL;
     const struct cm_symbol symbols[] = {{CM_MLIR_ENTRY, &entry}};
     struct cm_library *library = &module.library;
 
-    if (!cm_library_open("CAMEO_MLIR", names, library) || !cm_library_find(library, symbols, 1))
+    if (!cm_library_open(VARIABLE, names, library) || !cm_library_find(library, symbols, 1))
         return;
     const struct cm_mlir_module *content = entry();
     if (content->abi == CM_MLIR_ABI)
@@ -40,6 +45,14 @@ static void need_module(void)
     pthread_once(&once, open_module);
 }
 
+/* What helps: a module that the environment keeps away is there for all we know. */
+static const char *advice(void)
+{
+    return cm_str_starts(cm_str(module.library.why), VARIABLE)
+               ? "unset " VARIABLE " to use the one that was built with Cameo"
+               : CM_LLVM_INSTALL ", then build Cameo again";
+}
+
 enum cm_status cm_mlir_open(const struct cm_mlir_module **out, struct cm_error *err)
 {
     need_module();
@@ -47,20 +60,19 @@ enum cm_status cm_mlir_open(const struct cm_mlir_module **out, struct cm_error *
     if (module.content)
         return CM_OK;
     return cm_fail(err, CM_UNSUPPORTED,
-                   "compiling needs Cameo's module for MLIR, which is not available (%s); install "
-                   "libmlir-19-dev, llvm-19-dev, clang-19 and lld-19, then build Cameo again",
-                   module.library.why);
+                   "compiling needs Cameo's module for MLIR, which is not available (%s); %s (what "
+                   "is emitted up to linalg needs none)",
+                   module.library.why, advice());
 }
 
 struct cm_mlir_found cm_mlir_found(void)
 {
-    struct cm_mlir_found found = {.path = "", .reason = ""};
+    struct cm_mlir_found found = {0};
+    struct cm_library library;
 
-    need_module();
-    found.reason = module.library.why;
-    if (module.content) {
-        found.path = module.library.path;
-        module.content->version(found.version, sizeof found.version);
-    }
+    if (cm_library_locate(VARIABLE, names, &library))
+        snprintf(found.version, sizeof found.version, "%d", CM_LLVM_VERSION);
+    snprintf(found.path, sizeof found.path, "%s", library.path);
+    snprintf(found.reason, sizeof found.reason, "%s", library.why);
     return found;
 }

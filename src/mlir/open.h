@@ -10,11 +10,11 @@
 /* Refuses with CM_UNSUPPORTED where there is none, and says what to install. */
 enum cm_status cm_mlir_open(const struct cm_mlir_module **out, struct cm_error *err) CM_MUST_CHECK;
 
-/* What was found. */
+/* Which module would be opened; opening it takes longer than most commands do. */
 struct cm_mlir_found {
-    char version[32];   /* of MLIR; "": there is no module */
-    const char *path;   /* of the module */
-    const char *reason; /* why there is none */
+    char version[32]; /* of MLIR, the part that matters; "": there is no module */
+    char path[1024];  /* of the module */
+    char reason[512]; /* why there is none */
 };
 struct cm_mlir_found cm_mlir_found(void);
 

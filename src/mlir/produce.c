@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mlir/produce.h"
 
+#include "base/clock.h"
 #include "base/crc32c.h"
 #include "mlir/ar.h"
 #include "mlir/link.h"
@@ -26,25 +27,32 @@ struct production {
 
 /* ---- the programs of others ---- */
 
-static enum cm_status find_tools(enum cm_produce_kind kind, const char *triple,
+/* Buffers are not compiled, but for another machine than this one clang is asked whether there is
+ * such a one. */
+static enum cm_status find_tools(enum cm_produce_kind kind, const struct cm_clang_target *target,
                                  struct cm_arena *arena, const char **clang, const char **linker,
                                  struct cm_error *err)
 {
     *clang = *linker = NULL;
-    if (kind == CM_PRODUCE_BUFFERS)
+    if (kind == CM_PRODUCE_BUFFERS && !*target->triple && !*target->cpu)
         return CM_OK;
     CM_TRY(cm_tool_find(arena, "clang", clang, err));
     if (kind == CM_PRODUCE_LIBRARY)
-        CM_TRY(cm_tool_find(arena, cm_link_program(triple), linker, err));
+        CM_TRY(cm_tool_find(arena, cm_link_program(target->triple), linker, err));
     return CM_OK;
 }
 
-enum cm_status cm_produce_check(enum cm_produce_kind kind, const char *triple,
+enum cm_status cm_produce_check(enum cm_produce_kind kind, const struct cm_clang_target *target,
                                 struct cm_arena *arena, struct cm_error *err)
 {
+    struct cm_workspace workspace;
     const char *clang, *linker;
 
-    return find_tools(kind, triple, arena, &clang, &linker, err);
+    CM_TRY(find_tools(kind, target, arena, &clang, &linker, err));
+    if (!*target->triple && !*target->cpu)
+        return CM_OK;
+    CM_TRY(cm_workspace_open(&workspace, arena, err));
+    return cm_clang_check_target(&workspace, clang, target, err);
 }
 
 /* ---- weights ---- */
@@ -95,10 +103,21 @@ static enum cm_status gather_weights(struct production *p)
 
 /* ---- the module ---- */
 
-static void tell(const struct production *p, const char *what)
+/* Says what comes next, unless nobody wants it any more. */
+static enum cm_status next_step(struct production *p, const char *what)
 {
+    if (cm_cancelled(p->options->cancel))
+        return cm_fail(p->err, CM_CANCELLED, "it was cancelled before %s", what);
     if (p->options->tell)
         p->options->tell(p->options->tell_arg, what);
+    return CM_OK;
+}
+
+static enum cm_status open_workspace(struct production *p)
+{
+    CM_TRY(cm_workspace_open(&p->workspace, p->arena, p->err));
+    p->workspace.cancel = p->options->cancel;
+    return CM_OK;
 }
 
 struct release {
@@ -284,7 +303,8 @@ static enum cm_status finish(struct production *p, struct cm_str object)
     }
     if (o->kind != CM_PRODUCE_LIBRARY)
         return CM_OK;
-    tell(p, "linking");
+    CM_TRY(next_step(p, "linking"));
+    CM_TRY(open_workspace(p));
     CM_TRY(compile_library(p, &library));
     CM_TRY(cm_link_shared(&p->workspace, p->linker, o->target.triple, o->file, object, library,
                           p->glue.exported, p->glue.n_exported, &p->out->bytes, p->err));
@@ -309,21 +329,23 @@ enum cm_status cm_produce(const struct cm_mlir_program *program,
     const struct cm_mlir_product *product;
 
     *out = (struct cm_produced){0};
-    CM_TRY(find_tools(options->kind, options->target.triple, arena, &p.clang, &p.linker, err));
+    CM_TRY(find_tools(options->kind, &options->target, arena, &p.clang, &p.linker, err));
     if (options->state)
         cm_glue_lay_out_state(options->state);
     CM_TRY(gather_weights(&p));
-    tell(&p, "planning memory");
+    CM_TRY(next_step(&p, "planning memory"));
     CM_TRY(build(&p, CM_MLIR_BUFFERS, &product));
     if (options->kind == CM_PRODUCE_BUFFERS) {
         out->bytes = (struct cm_str){product->bytes, product->size};
         return CM_OK;
     }
-    CM_TRY(cm_workspace_open(&p.workspace, arena, err));
     CM_TRY(write_glue(&p, product));
-    tell(&p, "compiling kernels");
+    CM_TRY(next_step(&p, "compiling kernels"));
+    CM_TRY(open_workspace(&p));
     CM_TRY(compile_all(&p));
-    tell(&p, "generating code");
+    /* The longest step, and one that cannot be cancelled: whoever kills it finds nothing left. */
+    cm_workspace_close(&p.workspace);
+    CM_TRY(next_step(&p, "generating code"));
     CM_TRY(build(&p, form_of(options->kind), &product));
     return finish(&p, (struct cm_str){product->bytes, product->size});
 }

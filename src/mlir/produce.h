@@ -33,6 +33,7 @@ struct cm_produce_options {
     const struct cm_mlir_module *module;
     cm_produce_tell_fn *tell;
     void *tell_arg;
+    const atomic_bool *cancel; /* looked at between steps; NULL: none */
 };
 
 /* All in the arena. */
@@ -48,19 +49,21 @@ struct cm_produced {
     size_t n_needs;
 };
 
-/* Programs of others that kind needs are looked for; to be asked before any work. */
-enum cm_status cm_produce_check(enum cm_produce_kind kind, const char *triple,
+/* Programs of others that kind needs are looked for, and asked whether there is such a target; to be
+ * asked before any work. */
+enum cm_status cm_produce_check(enum cm_produce_kind kind, const struct cm_clang_target *target,
                                 struct cm_arena *arena, struct cm_error *err) CM_MUST_CHECK;
 enum cm_status cm_produce(const struct cm_mlir_program *program,
                           const struct cm_produce_options *options, struct cm_arena *arena,
                           struct cm_produced *out, struct cm_error *err) CM_MUST_CHECK;
 
-/* object_file.c: what an object in ELF's form holds; false, and nothing is known, for others. */
+/* object_file.c: what an object in the form of ELF or WebAssembly holds; false, and nothing is
+ * known, for others. */
 struct cm_object_facts {
-    size_t bytes; /* of what is loaded */
+    size_t bytes;   /* of what is loaded */
+    bool is_narrow; /* for a machine of 32 bits, whose compiler has functions for what it lacks */
     const struct cm_str *undefined;
     size_t n_undefined;
-    bool is_narrow; /* addresses have 32 bits */
 };
 bool cm_object_read(struct cm_str object, struct cm_arena *arena, struct cm_object_facts *out);
 

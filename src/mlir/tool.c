@@ -3,17 +3,20 @@
 #define _GNU_SOURCE
 #include "mlir/tool.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -71,7 +74,7 @@ enum cm_status cm_tool_find(struct cm_arena *arena, const char *name, const char
 
 /* ---- a folder to work in ---- */
 
-static void remove_workspace(void *what)
+static void remove_folder(void *what)
 {
     char *path = what;
     DIR *folder = opendir(path);
@@ -105,8 +108,17 @@ enum cm_status cm_workspace_open(struct cm_workspace *workspace, struct cm_arena
         return CM_IO;
     }
     workspace->path = path;
-    cm_arena_defer(arena, remove_workspace, path);
+    cm_arena_defer(arena, remove_folder, path);
     return CM_OK;
+}
+
+void cm_workspace_close(struct cm_workspace *workspace)
+{
+    if (!workspace->path)
+        return;
+    cm_arena_forget(workspace->arena, remove_folder, workspace->path);
+    remove_folder(workspace->path);
+    workspace->path = NULL;
 }
 
 const char *cm_workspace_path(const struct cm_workspace *workspace, const char *name)
@@ -177,10 +189,34 @@ static int start(const char *const *arguments, const char *said, pid_t *child)
     return why;
 }
 
-enum cm_status cm_tool_run(const struct cm_workspace *workspace, const char *const *arguments,
-                           struct cm_error *err)
+/* Until the child has ended; one that nobody waits for any more is told to. */
+static bool wait_for(pid_t child, const atomic_bool *cancel, int *status)
 {
-    struct cm_str said = {0};
+    struct timespec pause = {.tv_nsec = 1000000};
+    bool told = false;
+
+    for (;;) {
+        const pid_t ended = waitpid(child, status, cancel && !told ? WNOHANG : 0);
+
+        if (ended == child)
+            return true;
+        if (ended < 0 && errno != EINTR)
+            return false;
+        if (ended != 0)
+            continue;
+        told = cm_cancelled(cancel);
+        if (told)
+            kill(child, SIGTERM);
+        else
+            nanosleep(&pause, NULL);
+        if (pause.tv_nsec < 16000000)
+            pause.tv_nsec *= 2;
+    }
+}
+
+enum cm_status cm_tool_try(const struct cm_workspace *workspace, const char *const *arguments,
+                           bool *succeeded, struct cm_str *said, struct cm_error *err)
+{
     struct cm_error ignored = {0};
     pid_t child = 0;
     int status = 0;
@@ -188,15 +224,27 @@ enum cm_status cm_tool_run(const struct cm_workspace *workspace, const char *con
 
     if (why)
         return cm_fail(err, CM_IO, "cannot start %.200s: %s", arguments[0], strerror(why));
-    while (waitpid(child, &status, 0) < 0)
-        if (errno != EINTR)
-            return cm_fail(err, CM_IO, "lost %.200s: %s", arguments[0], strerror(errno));
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-        return CM_OK;
-    if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGTERM))
+    if (!wait_for(child, workspace->cancel, &status))
+        return cm_fail(err, CM_IO, "lost %.200s: %s", arguments[0], strerror(errno));
+    *succeeded = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (!*succeeded && (cm_cancelled(workspace->cancel) ||
+                        (WIFSIGNALED(status) &&
+                         (WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGTERM))))
         return cm_fail(err, CM_CANCELLED, "%.200s was stopped", arguments[0]);
-    if (cm_workspace_get(workspace, "said.txt", &said, &ignored) != CM_OK || !said.size)
-        said = CM_STR("it says nothing");
+    if (cm_workspace_get(workspace, "said.txt", said, &ignored) != CM_OK || !said->size)
+        *said = CM_STR("it says nothing");
+    return CM_OK;
+}
+
+enum cm_status cm_tool_run(const struct cm_workspace *workspace, const char *const *arguments,
+                           struct cm_error *err)
+{
+    struct cm_str said;
+    bool succeeded;
+
+    CM_TRY(cm_tool_try(workspace, arguments, &succeeded, &said, err));
+    if (succeeded)
+        return CM_OK;
     return cm_fail(err, CM_UNSUPPORTED, "%.200s failed: %.*s", arguments[0],
                    said.size < 600 ? (int)said.size : 600, said.data);
 }

@@ -39,7 +39,12 @@ static const struct {
     {0,
      MAGIC("\x7f"
            "ELF"),
-     "a program"},
+     "machine code: a library (.so) that 'cameo compile' wrote is run by 'cameo run' and measured "
+     "by 'cameo bench', an object is linked to a program; all else needs the model it was made of"},
+    {0, MAGIC("!<arch>\n"),
+     "an archive of objects, which is linked to a program: take the model it was made of"},
+    {0, MAGIC("\0asm"),
+     "a module of WebAssembly, which a browser runs: take the model it was made of"},
     {0, MAGIC("\x89PNG"), "an image"},
 };
 

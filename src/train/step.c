@@ -165,13 +165,26 @@ static enum cm_status add_entry(struct step *s, size_t k)
     return CM_OK;
 }
 
-/* The output of a variable: its new value under a name that says whose. */
+static bool is_scalar(const struct step *s, cm_value value)
+{
+    size_t i = 0;
+
+    while (i < s->scalars.count && s->scalars.items[i] != value)
+        i++;
+    return i < s->scalars.count;
+}
+
+/* The output of a variable: its new value under a name that says whose. A value on the way that is
+ * called so hands the name over; inputs and other outputs keep theirs. */
 static cm_value named_output(struct step *s, cm_value value, struct cm_str wanted)
 {
     struct cm_builder build = {.graph = s->graph, .err = s->err};
+    const cm_value other = cm_graph_find(s->graph, wanted);
 
     if (cm_str_equal(cm_value_get(s->module, value)->name, wanted))
         return value;
+    if (other && cm_value_get(s->module, other)->node && !is_scalar(s, other))
+        cm_value_set_name(s->module, other, CM_STR_NONE);
     value = cm_build(&build, &(struct cm_emission){.op = "Identity", CM_INPUTS(value)});
     if (value && !cm_graph_find(s->graph, wanted))
         cm_value_set_name(s->module, value, wanted);

@@ -199,6 +199,10 @@ enum cm_status cm_trainer_random(const struct cm_trainer *trainer, struct cm_are
 enum cm_status cm_trainer_set_random(struct cm_trainer *trainer, struct cm_arena *scratch,
                                      struct cm_str bytes, struct cm_error *err) CM_MUST_CHECK;
 
+/* How the step of an entry draws: its random nodes, by stream from 1 on, and the seed they have. */
+void cm_trainer_draws(const struct cm_trainer *trainer, size_t entry, size_t *streams,
+                      uint64_t *seed);
+
 /* Until scratch is released, the trainer's file has the state in it: tensor values are others,
  * copied into arena, and nothing else is. */
 enum cm_status cm_trainer_show_state(struct cm_trainer *trainer, struct cm_arena *arena,

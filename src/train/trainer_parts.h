@@ -159,6 +159,10 @@ enum cm_status cm_blockers_tell(const struct cm_blockers *blockers, const char *
 enum cm_status cm_trainer_import(struct cm_trainer *trainer, size_t k,
                                  struct cm_error *err) CM_MUST_CHECK;
 
+/* What the random nodes of a graph are seeded with: those of one training, by these numbers, draw
+ * different ones. Number 2k is that of the step of entry k. */
+uint64_t cm_program_seed(const struct cm_trainer *trainer, uint64_t number);
+
 /* Copies a part of a graph, expands its gradients and compiles it. Inputs that are no variables are
  * added to the trainer's, or when own is set are given to it instead. What is given are the
  * handovers of program->entry. number makes its random numbers its own. */

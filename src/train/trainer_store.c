@@ -126,6 +126,15 @@ static size_t count_parts(const struct cm_trainer *trainer)
     return trainer->n_entries * (trainer->options.split ? 2 : 1);
 }
 
+void cm_trainer_draws(const struct cm_trainer *trainer, size_t entry, size_t *streams,
+                      uint64_t *seed)
+{
+    const struct cm_graph *graph = trainer->entries[entry].step.graph;
+
+    *streams = graph ? graph->n_streams : 0;
+    *seed = cm_program_seed(trainer, 2 * entry);
+}
+
 /* Per session: 8 bytes of length, then what it gave. Initialization is not part of it: it runs
  * before the first step. */
 enum cm_status cm_trainer_random(const struct cm_trainer *trainer, struct cm_arena *arena,

@@ -124,6 +124,11 @@ enum cm_status cm_trainer_import(struct cm_trainer *trainer, size_t k, struct cm
     return CM_OK;
 }
 
+uint64_t cm_program_seed(const struct cm_trainer *trainer, uint64_t number)
+{
+    return trainer->options.seed + number * UINT64_C(0x9e3779b97f4a7c15);
+}
+
 enum cm_status cm_program_make(struct cm_trainer *trainer, struct cm_program *program,
                                const struct cm_cut *cut, uint64_t number,
                                struct cm_trainer_input **own, struct cm_error *err)
@@ -132,12 +137,10 @@ enum cm_status cm_program_make(struct cm_trainer *trainer, struct cm_program *pr
         .pass = {.training = true, .memory_limit = constants_limit(trainer, program)},
         .with = trainer->options.with_passes,
         .without = trainer->options.without_passes};
-    struct cm_session_options options = {
-        .threads = trainer->options.threads,
-        .memory_limit = trainer->options.memory_limit,
-        .backend = trainer->options.backend,
-        /* Two graphs of one training draw different numbers from one seed. */
-        .seed = trainer->options.seed + number * UINT64_C(0x9e3779b97f4a7c15)};
+    struct cm_session_options options = {.threads = trainer->options.threads,
+                                         .memory_limit = trainer->options.memory_limit,
+                                         .backend = trainer->options.backend,
+                                         .seed = cm_program_seed(trainer, number)};
     cm_value *sources;
 
     CM_TRY(cm_cut_copy(cut, &program->graph, &sources, err));

@@ -12,6 +12,7 @@ static float a[M * K], b[K * N], c[M * N];
 static uint8_t codes_a[M * K], codes_b[K * N];
 static int32_t sums[M * N];
 static float x[CHANNELS * SIZE * SIZE], w[RESULTS * CHANNELS * 9], y[RESULTS * SIZE * SIZE];
+static float packed[CAMEO_PANEL_COLUMNS * CHANNELS * 9];
 
 /* Small integers: sums of their products are exact. */
 static float number(int i)
@@ -38,9 +39,13 @@ static int product_is_right(void)
     return 1;
 }
 
-static int conv_is_right(void)
+typedef void conv_fn(intptr_t x, intptr_t w, intptr_t y, CAMEO_CONV_SIZES, intptr_t bias,
+                     intptr_t residual, intptr_t activation, float low, float high,
+                     intptr_t scratch, intptr_t scratch_bytes);
+
+static int conv_is_right(conv_fn *conv, const float *weights)
 {
-    cameo_conv_f32((intptr_t)x, (intptr_t)w, (intptr_t)y, 1, 1, CHANNELS, RESULTS, 1, SIZE, SIZE, 1,
+    conv((intptr_t)x, (intptr_t)weights, (intptr_t)y, 1, 1, CHANNELS, RESULTS, 1, SIZE, SIZE, 1,
                    SIZE, SIZE, 1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 1, 1, 0, 0, CAMEO_RELU, 0, 0,
                    (intptr_t)scratch, sizeof scratch);
     for (int i = 0; i < RESULTS * SIZE * SIZE; i++) {
@@ -71,7 +76,10 @@ int main(void)
         x[i] = number(i + 1);
     for (int i = 0; i < (int)(sizeof w / sizeof *w); i++)
         w[i] = number(i + 2);
-    if (!product_is_right() || !conv_is_right()) {
+    cameo_pack_f32((intptr_t)w, (intptr_t)packed, 1, RESULTS, CHANNELS * 9, CHANNELS * 9, 1,
+                   CAMEO_PANEL_COLUMNS);
+    if (!product_is_right() || !conv_is_right(cameo_conv_f32, w) ||
+        !conv_is_right(cameo_conv_direct_f32, packed)) {
         printf("a product or a convolution is wrong\n");
         return 1;
     }

@@ -5,32 +5,37 @@
 @set all = ["d" + i for i in range(r)]
 @set fixed = len([d for d in dims(out) if not known(d)]) == 0
 @set count = fixed ? product(dims(out)) : none
-@if seeded() and not fixed
-@refuse "random numbers with a seed are compiled for tensors of known size only"
-@end
-@set shape = fixed ? [] : [size(like, i) for i in range(r) if not known(dim(out, i))]
-@set numbers = seeded() ? draws(normal, count) : none
+@set is_table = draws_are_known(count)
+@set extents = [known(dim(out, i)) ? dim(out, i) : size(like, i) for i in range(r)]
+@set shape = [extents[i] for i in range(r) if not known(dim(out, i))]
+@set N = tensor([is_table ? count : none], "f64")
+@set numbers = is_table ? draws(normal, count) : none
+@do random_place()
 %empty = tensor.empty(${shape}) : ${type(out)}
-@if normal and not seeded()
+@do count_of(extents, "%count")
+@let index %first = 0
+@if seeded() and not is_table
+@do twister(normal, "%count", "%numbers")
+@set numbers = "%numbers"
+@elif normal and not seeded()
 // numpy's legacy polar method: points in the unit disc, not its centre, each of one block of words, give
-// two numbers.
-@if fixed
-@let index %count = ${count}
-@else
-@let index %count0 = 1
-@for i in range(r)
-@set n = known(dim(out, i)) ? dim(out, i) : size(like, i)
-@let index %count${i + 1} = %count${i} * ${n}
-@end
-@let index %count = %count${r}
-@end
+// two numbers. The place in the random state is twice the number of blocks, and one more where the second
+// number of the last is still to come: that block is then made again.
 @let index %none = 0
 @let index %step = 1
-@let index %pairs = ceildiv(%count, 2)
-@let index %room = %pairs * 2
-@set N = tensor([none], "f64")
-%numbers_empty = tensor.empty(%room) : ${N}
+@if known(random)
+@let i64 %left = and(${random[1]}, 1)
+@let i64 %blocks = shr(${random[1]}, 1)
+@let i64 %begin = %blocks - %left
+@let index %skipped = index(i64 %left)
+@else
 @let i64 %begin = 0
+@let index %skipped = 0
+@end
+@let index %wanted = %count + %skipped
+@let index %pairs = ceildiv(%wanted, 2)
+@let index %room = %pairs * 2
+%numbers_empty = tensor.empty(%room) : ${N}
 %drawn:2 = scf.for %pair = %none to %pairs step %step iter_args(%so_far = %numbers_empty, %counter = %begin) -> (${N}, i64) {
 @let f64 %nowhere = 2
   %point:4 = scf.while (%block = %counter, %x_in = %nowhere, %y_in = %nowhere, %r_in = %nowhere) : (i64, f64, f64, f64) -> (i64, f64, f64, f64) {
@@ -38,7 +43,7 @@
     scf.condition(%again) %block, %x_in, %y_in, %r_in : i64, f64, f64, f64
   } do {
   ^bb0(%number: i64, %x_old: f64, %y_old: f64, %r_old: f64):
-@do philox_block("%number", ["%a", "%b", "%c", "%d"])
+@do philox_block("%number", known(random) ? random[0] : none, ["%a", "%b", "%c", "%d"])
 @do uniform_of("%a", "%b", "%u")
 @do uniform_of("%c", "%d", "%v")
 @let f64 %x_new = 2 * %u - 1
@@ -48,15 +53,25 @@
     scf.yield %next, %x_new, %y_new, %r_new : i64, f64, f64, f64
   }
 @let f64 %far = sqrt(-2 * log(%point#3) / %point#3)
-@let f64 %first = %far * %point#2
-@let f64 %second = %far * %point#1
+@let f64 %before = %far * %point#2
+@let f64 %behind = %far * %point#1
 @let index %even = %pair * 2
 @let index %odd = %even + 1
-  %half = tensor.insert %first into %so_far[%even] : ${N}
-  %whole = tensor.insert %second into %half[%odd] : ${N}
+  %half = tensor.insert %before into %so_far[%even] : ${N}
+  %whole = tensor.insert %behind into %half[%odd] : ${N}
   scf.yield %whole, %point#0 : ${N}, i64
 }
+@set numbers = "%drawn#0"
+@if known(random)
+@let i64 %is_left = and(i64(index %wanted), 1)
+@let i64 %moved = %drawn#1 * 2 + %is_left
+@do random_moved("%moved")
 @end
+@elif known(random)
+@let i64 %moved = ${random[1]} + i64(index %count)
+@do random_moved("%moved")
+@end
+@set skip = normal and not seeded() ? "%skipped" : "%first"
 ${out} = linalg.generic {
     indexing_maps = [affine_map<(${all}) -> (${all})>], iterator_types = [${[quote("parallel") for i in range(r)]}]}
     outs(%empty : ${type(out)}) {
@@ -66,14 +81,10 @@ ${out} = linalg.generic {
 @end
 @let index %at0 = 0
 @for i in range(r)
-@set n = known(dim(out, i)) ? dim(out, i) : size(like, i)
-@let index %at${i + 1} = %at${i} * ${n} + %d${i}
+@let index %at${i + 1} = %at${i} * ${extents[i]} + %d${i}
 @end
-@if normal and not seeded()
-  %draw = tensor.extract %drawn#0[%at${r}] : ${N}
-@else
-@do uniform_at("%at" + r, numbers, count, "%draw")
-@end
+@let index %at = %at${r} + ${skip}
+@do uniform_at("%at", numbers, is_table ? count : none, random, "%draw")
 @do scale_draw("%draw", elem(out), scale, shift, "%result")
   linalg.yield %result : ${scalar(out)}
 } -> ${type(out)}

@@ -340,41 +340,47 @@ static CM_ALWAYS_INLINE float tanh_slope(enum cm_machine machine, float y)
     return cm_muladd(machine, -y, y, 1);
 }
 
-static CM_ALWAYS_INLINE void load_dh(const struct cm_gate_slice_back *s, int64_t row, float *dh)
+/* A vector of a row: elements [first, first + columns). */
+struct cell {
+    int64_t row, first;
+    int columns;
+};
+
+static CM_ALWAYS_INLINE void load_dh(const struct cm_gate_slice_back *s, struct cell at, float *dh)
 {
     float dy[WIDTH];
-    load(s->d_h + row * s->state_row, s->columns, dh);
+    load(s->d_h + at.row * s->state_row + at.first, at.columns, dh);
     if (!s->dy)
         return;
-    load(s->dy + row * s->y_row, s->columns, dy);
+    load(s->dy + at.row * s->y_row + at.first, at.columns, dy);
     for (int j = 0; j < WIDTH; j++)
         dh[j] += dy[j];
 }
 
-static CM_ALWAYS_INLINE void load_kept(const struct cm_gate_slice_back *s, int64_t row, int part,
+static CM_ALWAYS_INLINE void load_kept(const struct cm_gate_slice_back *s, struct cell at, int part,
                                        float *to)
 {
-    load(s->kept + row * s->kept_row + part * s->hidden, s->columns, to);
+    load(s->kept + at.row * s->kept_row + part * s->hidden + at.first, at.columns, to);
 }
 
-static CM_ALWAYS_INLINE void save_gate(const struct cm_gate_slice_back *s, int64_t row, int part,
+static CM_ALWAYS_INLINE void save_gate(const struct cm_gate_slice_back *s, struct cell at, int part,
                                        const float *values)
 {
-    save(values, s->columns, s->d_gates + row * s->gates_row + part * s->hidden);
+    save(values, at.columns, s->d_gates + at.row * s->gates_row + part * s->hidden + at.first);
 }
 
 static CM_ALWAYS_INLINE void lstm_row_back(enum cm_machine machine,
-                                           const struct cm_gate_slice_back *s, int64_t row)
+                                           const struct cm_gate_slice_back *s, struct cell at)
 {
     float i[WIDTH], o[WIDTH], f[WIDTH], g[WIDTH], c[WIDTH], before[WIDTH], dh[WIDTH], dc[WIDTH];
-    load_dh(s, row, dh);
-    load(s->d_c + row * s->state_row, s->columns, dc);
-    load(s->c + row * s->c_row, s->columns, before);
-    load_kept(s, row, 0, i);
-    load_kept(s, row, 1, o);
-    load_kept(s, row, 2, f);
-    load_kept(s, row, 3, g);
-    load_kept(s, row, 4, c);
+    load_dh(s, at, dh);
+    load(s->d_c + at.row * s->state_row + at.first, at.columns, dc);
+    load(s->c + at.row * s->c_row + at.first, at.columns, before);
+    load_kept(s, at, 0, i);
+    load_kept(s, at, 1, o);
+    load_kept(s, at, 2, f);
+    load_kept(s, at, 3, g);
+    load_kept(s, at, 4, c);
     CM_ANY_ORDER
     for (int j = 0; j < WIDTH; j++) {
         const float t = gate_tanh(machine, c[j]), in = i[j], candidate = g[j], forget = f[j];
@@ -386,24 +392,24 @@ static CM_ALWAYS_INLINE void lstm_row_back(enum cm_machine machine,
         dc[j] = d * forget;
         dh[j] = 0;
     }
-    save_gate(s, row, 0, i);
-    save_gate(s, row, 1, o);
-    save_gate(s, row, 2, f);
-    save_gate(s, row, 3, g);
-    save(dc, s->columns, s->d_c + row * s->state_row);
-    save(dh, s->columns, s->d_h + row * s->state_row);
+    save_gate(s, at, 0, i);
+    save_gate(s, at, 1, o);
+    save_gate(s, at, 2, f);
+    save_gate(s, at, 3, g);
+    save(dc, at.columns, s->d_c + at.row * s->state_row + at.first);
+    save(dh, at.columns, s->d_h + at.row * s->state_row + at.first);
 }
 
 static CM_ALWAYS_INLINE void gru_row_back(enum cm_machine machine,
-                                          const struct cm_gate_slice_back *s, int64_t row)
+                                          const struct cm_gate_slice_back *s, struct cell at)
 {
     float z[WIDTH], r[WIDTH], n[WIDTH], memory[WIDTH], h[WIDTH], dh[WIDTH], dn[WIDTH];
-    load_dh(s, row, dh);
-    load(s->h + row * s->h_row, s->columns, h);
-    load_kept(s, row, 0, z);
-    load_kept(s, row, 1, r);
-    load_kept(s, row, 2, n);
-    load_kept(s, row, 3, memory);
+    load_dh(s, at, dh);
+    load(s->h + at.row * s->h_row + at.first, at.columns, h);
+    load_kept(s, at, 0, z);
+    load_kept(s, at, 1, r);
+    load_kept(s, at, 2, n);
+    load_kept(s, at, 3, memory);
     CM_ANY_ORDER
     for (int j = 0; j < WIDTH; j++) {
         const float update = z[j], reset = r[j], d = dh[j];
@@ -414,36 +420,57 @@ static CM_ALWAYS_INLINE void gru_row_back(enum cm_machine machine,
         dn[j] = candidate;
         dh[j] = d * update;
     }
-    save_gate(s, row, 0, memory);
-    save_gate(s, row, 1, z);
-    save_gate(s, row, 2, r);
-    save_gate(s, row, 3, dn);
-    save(dh, s->columns, s->d_h + row * s->state_row);
+    save_gate(s, at, 0, memory);
+    save_gate(s, at, 1, z);
+    save_gate(s, at, 2, r);
+    save_gate(s, at, 3, dn);
+    save(dh, at.columns, s->d_h + at.row * s->state_row + at.first);
 }
 
 static CM_ALWAYS_INLINE void rnn_row_back(enum cm_machine machine,
-                                          const struct cm_gate_slice_back *s, int64_t row)
+                                          const struct cm_gate_slice_back *s, struct cell at)
 {
     float y[WIDTH], dh[WIDTH];
-    load_dh(s, row, dh);
-    load(s->y + row * s->y_row, s->columns, y);
+    load_dh(s, at, dh);
+    load(s->y + at.row * s->y_row + at.first, at.columns, y);
     for (int j = 0; j < WIDTH; j++) {
         y[j] = !s->is_relu ? dh[j] * tanh_slope(machine, y[j]) : y[j] > 0 ? dh[j] : 0;
         dh[j] = 0;
     }
-    save_gate(s, row, 0, y);
-    save(dh, s->columns, s->d_h + row * s->state_row);
+    save_gate(s, at, 0, y);
+    save(dh, at.columns, s->d_h + at.row * s->state_row + at.first);
 }
 
+/* Adds up the gradients of the gates while they are in the cache. */
+static CM_ALWAYS_INLINE void add_totals(const struct cm_gate_slice_back *s)
+{
+    const int parts = s->kind == CM_RNN ? 1 : 4;
+    for (int64_t row = 0; s->totals && row < s->rows; row++)
+        for (int part = 0; part < parts; part++) {
+            const float *from = s->d_gates + row * s->gates_row + part * s->hidden;
+            double *totals = s->totals + part * s->hidden;
+            CM_ANY_ORDER
+            for (int64_t j = 0; j < s->columns; j++)
+                totals[j] += (double)from[j];
+        }
+}
+
+/* Row by row, as the gates are kept: memory is read from one end to the other. */
 static CM_ALWAYS_INLINE void rows_back_on(enum cm_machine machine,
                                           const struct cm_gate_slice_back *s)
 {
-    for (int64_t row = 0; s->kind == CM_LSTM && row < s->rows; row++)
-        lstm_row_back(machine, s, row);
-    for (int64_t row = 0; s->kind == CM_GRU && row < s->rows; row++)
-        gru_row_back(machine, s, row);
-    for (int64_t row = 0; s->kind == CM_RNN && row < s->rows; row++)
-        rnn_row_back(machine, s, row);
+    for (int64_t row = 0; row < s->rows; row++)
+        for (int64_t first = 0; first < s->columns; first += WIDTH) {
+            const int64_t rest = s->columns - first;
+            const struct cell at = {row, first, rest < WIDTH ? (int)rest : WIDTH};
+            if (s->kind == CM_LSTM)
+                lstm_row_back(machine, s, at);
+            else if (s->kind == CM_GRU)
+                gru_row_back(machine, s, at);
+            else
+                rnn_row_back(machine, s, at);
+        }
+    add_totals(s);
 }
 
 CM_BUILDS(rows_back, (const struct cm_gate_slice_back *s), (machine, s))

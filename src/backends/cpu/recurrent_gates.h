@@ -47,12 +47,12 @@ void cm_gates_forward(const struct cm_gate_slice *slice);
 /* The rest of that, when sums hold (r * H) R for the last gate. */
 void cm_gates_candidate(const struct cm_gate_slice *slice);
 
-/* The same on the way back. */
+/* The same on the way back, of any number of slices side by side. */
 struct cm_gate_slice_back {
     enum cm_cell_kind kind;
     bool is_relu; /* RNN: not a tanh */
     int64_t rows;
-    int columns;
+    int64_t columns;
     int64_t hidden;
     const float *dy; /* NULL: none */
     int64_t y_row;   /* of dy and y */
@@ -70,6 +70,8 @@ struct cm_gate_slice_back {
      * W. */
     float *d_gates;
     int64_t gates_row;
+    double
+        *totals; /* over samples, parts `hidden` apart: those of the rows are added; NULL: none */
 };
 
 void cm_gates_backward(const struct cm_gate_slice_back *slice);

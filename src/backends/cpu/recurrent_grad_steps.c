@@ -1,7 +1,7 @@
 /* The gradients of LSTM, GRU and RNN of floats: step by step backwards each thread multiplies the
  * gradients of all gates with its slice of the recurrent weights and computes the gradients of its
- * slice of the gates; those of weights, biases and input are one product or sum each over all
- * steps. */
+ * slice of the gates, which it adds up for the biases; those of weights and input are one product
+ * each over all steps. */
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/recurrent_plan.h"
 #include "backends/cpu/sgemm.h"
@@ -9,13 +9,15 @@
 enum { X, W, R, Y, INITIAL_H, DY, DY_H, RESERVE, INITIAL_C, DY_C }; /* operands */
 enum { DX, DW, DR, DB, D_INITIAL_H, D_INITIAL_C };                  /* results */
 
+enum { DOUBLE = sizeof(double) / sizeof(float) };
+
 struct backward_plan {
     struct cm_recurrent_plan base;
     int parts;         /* of the reserve */
     int64_t samples;   /* steps * batch */
     int64_t gates_row; /* of gradients of gates: all of H R; of a GRU the candidate's of X W too */
     /* places in scratch */
-    int64_t d_gates, d_h, d_c, zeros, before, packed_x, packed_h;
+    int64_t d_gates, d_h, d_c, zeros, totals, packed_x, packed_h;
 };
 
 /* ---- preparing ---- */
@@ -47,7 +49,7 @@ static enum cm_status prepare(struct cm_call *call)
     p->d_h = cm_recurrent_place(b, dirs, b->batch, b->state_row);
     p->d_c = cm_recurrent_place(b, dirs, b->batch, b->state_row);
     p->zeros = cm_recurrent_place(b, b->state_row, 1, 1);
-    p->before = cm_recurrent_place(b, p->samples, b->hidden, 1);
+    p->totals = cm_recurrent_place(b, dirs, p->gates_row, DOUBLE);
     p->packed_h = cm_recurrent_place(b, p->samples, b->state_row, 1);
     p->packed_x = cm_recurrent_place(b, p->samples, b->input + CM_CELL_SLICE, 1);
     return cm_recurrent_ask(call, b, W, R);
@@ -114,12 +116,22 @@ static float *gates_at(const struct backward_run *run, int d, int64_t at)
     return run->scratch + p->d_gates + (d * p->samples + at * p->base.batch) * p->gates_row;
 }
 
-static void turn_gates(const struct backward_run *run, int d, int64_t slice)
+/* The sums of a direction's gradients of gates over all steps. */
+static double *totals_of(const struct backward_run *run, int d)
 {
     const struct backward_plan *p = run->p;
+    return (double *)(void *)(run->scratch + p->totals) + d * p->gates_row;
+}
+
+/* The gates of slices [begin, end) of direction d. */
+static void turn_gates(const void *arg, int d, int64_t begin, int64_t end)
+{
+    const struct backward_run *run = arg;
+    const struct backward_plan *p = run->p;
     const struct cm_recurrent_plan *b = &p->base;
-    const int64_t at = position(b, d, run->step), first = slice * CM_CELL_SLICE;
-    const int64_t rest = b->hidden - first, parts = p->parts * b->hidden;
+    const int64_t at = position(b, d, run->step), first = begin * CM_CELL_SLICE;
+    const int64_t rest = b->hidden - first, columns = (end - begin) * CM_CELL_SLICE;
+    const int64_t parts = p->parts * b->hidden;
     const int64_t state = d * b->batch * b->state_row + first;
     const int64_t of_y = (at * b->form.directions + d) * b->batch * b->hidden + first;
     const float *dy = data_of(run->call, DY), *h = h_before(run, d, at);
@@ -127,7 +139,7 @@ static void turn_gates(const struct backward_run *run, int d, int64_t slice)
         .kind = b->kind,
         .is_relu = b->kind == CM_RNN && b->form.activations[d][0].kind == CM_ACT_RELU,
         .rows = b->batch,
-        .columns = (int)(rest < CM_CELL_SLICE ? rest : CM_CELL_SLICE),
+        .columns = rest < columns ? rest : columns,
         .hidden = b->hidden,
         .dy = dy ? dy + of_y : NULL,
         .y = data_of(run->call, Y) + of_y,
@@ -139,6 +151,7 @@ static void turn_gates(const struct backward_run *run, int d, int64_t slice)
         .h_row = h ? b->hidden : 0,
         .d_gates = gates_at(run, d, at) + first,
         .gates_row = p->gates_row,
+        .totals = result_of(run->call, DB) ? totals_of(run, d) + first : NULL,
     };
     if (b->kind == CM_LSTM) {
         set_c_before(run, d, at, &s);
@@ -151,37 +164,37 @@ static void turn_gates(const struct backward_run *run, int d, int64_t slice)
     cm_gates_backward(&s);
 }
 
-/* Slices [begin, end) of direction d: what the gates of the step before hand to the state, then the
- * gates of this one. */
-static void turn_group(const void *arg, int d, int64_t begin, int64_t end)
+/* What the gates of the step before hand to slices [begin, end) of direction d of the state. */
+static void turn_state(const void *arg, int d, int64_t begin, int64_t end)
 {
     const struct backward_run *run = arg;
     const struct backward_plan *p = run->p;
     const struct cm_recurrent_plan *b = &p->base;
     float *d_h = run->scratch + p->d_h + d * b->batch * b->state_row;
     const int64_t last = end * CM_CELL_SLICE < b->hidden ? end * CM_CELL_SLICE : b->hidden;
-    if (run->step > 0)
-        cm_sgemm_slice(&(struct cm_sgemm){.m = b->batch,
-                                          .n = b->hidden,
-                                          .k = b->gates * b->hidden,
-                                          .alpha = 1,
-                                          .a = gates_at(run, d, position(b, d, run->step - 1)),
-                                          .a_row = p->gates_row,
-                                          .a_column = 1,
-                                          .b = cm_recurrent_weights(&b->r, run->call->in[R], d),
-                                          .c = d_h,
-                                          .c_row = b->state_row,
-                                          .d = d_h,
-                                          .d_row = b->state_row},
-                       begin * CM_CELL_SLICE, last);
-    for (int64_t slice = begin; run->step < b->steps && slice < end; slice++)
-        turn_gates(run, d, slice);
+    cm_sgemm_slice(&(struct cm_sgemm){.m = b->batch,
+                                      .n = b->hidden,
+                                      .k = b->gates * b->hidden,
+                                      .alpha = 1,
+                                      .a = gates_at(run, d, position(b, d, run->step - 1)),
+                                      .a_row = p->gates_row,
+                                      .a_column = 1,
+                                      .b = cm_recurrent_weights(&b->r, run->call->in[R], d),
+                                      .c = d_h,
+                                      .c_row = b->state_row,
+                                      .d = d_h,
+                                      .d_row = b->state_row},
+                   begin * CM_CELL_SLICE, last);
 }
 
 static void turn_slices(void *arg, int64_t begin, int64_t end)
 {
     const struct backward_run *run = arg;
-    cm_recurrent_each_group(&run->p->base, begin, end, run->step, turn_group, run);
+    const struct cm_recurrent_plan *b = &run->p->base;
+    if (run->step > 0)
+        cm_recurrent_each_group(b, begin, end, run->step, turn_state, run);
+    if (run->step < b->steps)
+        cm_recurrent_each_direction(b, begin, end, turn_gates, run);
 }
 
 static void copy_state(const struct cm_recurrent_plan *b, float *tensor, float *scratch, bool out)
@@ -244,23 +257,19 @@ static void find_dw(const struct backward_run *run, int d, float *dw)
                    dw + d * b->gates * b->hidden * b->input);
 }
 
-/* Floats that are copied in the time it takes to wake other threads. */
-enum { COPIED_AT_ONCE = 1 << 14 };
+/* Floats that are packed in the time it takes to wake other threads. */
+enum { PACKED_AT_ONCE = 1 << 14 };
 
 /* The states before steps [begin, end), one behind the other. */
-static void copy_before(void *arg, int64_t begin, int64_t end)
+static void pack_before(void *arg, int64_t begin, int64_t end)
 {
     const struct backward_run *run = arg;
     const struct cm_recurrent_plan *b = &run->p->base;
-    const int64_t of_step = b->batch * b->hidden;
-    const size_t bytes = (size_t)of_step * sizeof(float);
     for (int64_t at = begin; at < end; at++) {
         const float *h = h_before(run, run->direction, at);
-        float *to = run->scratch + run->p->before + at * of_step;
-        if (h)
-            memcpy(to, h, bytes);
-        else
-            memset(to, 0, bytes);
+        cm_sgemm_pack_rows(
+            run->p->samples, b->hidden, h ? h : run->scratch + run->p->zeros, h ? b->hidden : 0, 1,
+            run->scratch + run->p->packed_h + at * b->batch * CM_SGEMM_PANEL, 0, b->batch);
     }
 }
 
@@ -270,8 +279,7 @@ static void find_dr(struct backward_run *run, int d, float *dr)
     const int64_t rows = b->gates * b->hidden;
     float *packed = run->scratch + run->p->packed_h;
     run->direction = d;
-    cm_parallel(b->steps, COPIED_AT_ONCE / (b->batch * b->hidden + 1) + 1, copy_before, run);
-    cm_sgemm_pack(run->p->samples, b->hidden, run->scratch + run->p->before, b->hidden, 1, packed);
+    cm_parallel(b->steps, PACKED_AT_ONCE / (b->batch * b->hidden + 1) + 1, pack_before, run);
     const int64_t turned = b->kind == CM_GRU ? b->hidden : 0, others = rows - turned;
     dr += d * rows * b->hidden;
     multiply_gates(run, d, (struct gate_columns){0, turned, others}, packed, b->hidden, dr);
@@ -297,30 +305,16 @@ static void find_dx(const struct backward_run *run, int d, float *dx)
                                              .d_row = b->input});
 }
 
-enum { BIAS_COLUMNS = 64 }; /* summed at once */
-
-/* Column sums, in double: columns [begin, end) of the row of a direction. */
-static void sum_columns(void *arg, int64_t begin, int64_t end)
+/* The sums as gradients of both biases. */
+static void find_db(const struct backward_run *run, int d, float *db)
 {
-    const struct backward_run *run = arg;
-    const struct backward_plan *p = run->p;
-    const struct cm_recurrent_plan *b = &p->base;
+    const struct cm_recurrent_plan *b = &run->p->base;
     const int64_t rows = b->gates * b->hidden, turned = b->kind == CM_GRU ? b->hidden : 0;
-    float *db = result_of(run->call, DB);
-    for (int d = 0; d < b->form.directions; d++) {
-        double sums[BIAS_COLUMNS] = {0};
-        const float *from = gates_at(run, d, 0) + begin;
-        for (int64_t i = 0; i < p->samples; i++, from += p->gates_row)
-            for (int64_t j = 0; j < end - begin; j++)
-                sums[j] += (double)from[j];
-        float *of_input = db + d * 2 * rows, *of_state = of_input + rows;
-        for (int64_t j = begin; j < end; j++) {
-            const float sum = (float)sums[j - begin];
-            if (j < rows)
-                of_state[j < turned ? j + rows - turned : j - turned] = sum;
-            if (j >= turned)
-                of_input[j - turned] = sum;
-        }
+    const double *totals = totals_of(run, d);
+    float *of_input = db + d * 2 * rows, *of_state = of_input + rows;
+    for (int64_t j = 0; j < rows; j++) {
+        of_input[j] = (float)totals[j + turned];
+        of_state[j] = (float)totals[j < rows - turned ? j + turned : j + turned - rows];
     }
 }
 
@@ -330,8 +324,11 @@ static enum cm_status run(struct cm_call *call)
     const struct cm_recurrent_plan *b = &p->base;
     struct backward_run run = {.call = call, .p = p, .scratch = call->scratch};
     float *const dx = result_of(call, DX), *const dw = result_of(call, DW);
-    float *const dr = result_of(call, DR), *const d_h = result_of(call, D_INITIAL_H);
+    float *const dr = result_of(call, DR), *const db = result_of(call, DB);
+    float *const d_h = result_of(call, D_INITIAL_H);
     memset(run.scratch + p->zeros, 0, (size_t)b->state_row * sizeof(float));
+    memset(totals_of(&run, 0), 0,
+           (size_t)(b->form.directions * p->gates_row) * sizeof *totals_of(&run, 0));
     load_state(&run, DY_H, p->d_h);
     load_state(&run, DY_C, p->d_c);
     for (run.step = 0; b->batch > 0 && run.step < b->steps + (d_h != NULL); run.step++)
@@ -343,9 +340,9 @@ static enum cm_status run(struct cm_call *call)
             find_dr(&run, d, dr);
         if (dx)
             find_dx(&run, d, dx);
+        if (db)
+            find_db(&run, d, db);
     }
-    if (result_of(call, DB))
-        cm_parallel(p->gates_row - CM_CELL_SLICE, BIAS_COLUMNS, sum_columns, &run);
     if (d_h)
         copy_state(b, d_h, run.scratch + p->d_h, true);
     if (result_of(call, D_INITIAL_C))

@@ -178,57 +178,85 @@ static int64_t group_size(const struct cm_recurrent_plan *plan)
                                       : CM_FEW_COLUMNS / CM_CELL_SLICE;
 }
 
+void cm_recurrent_each_direction(const struct cm_recurrent_plan *plan, int64_t begin, int64_t end,
+                                 cm_slices_fn *fn, const void *arg)
+{
+    const int64_t slices = plan->slices;
+    for (int d = (int)(begin / slices); d * slices < end; d++)
+        fn(arg, d, begin > d * slices ? begin - d * slices : 0,
+           end < (d + 1) * slices ? end - d * slices : slices);
+}
+
+struct grouping {
+    int64_t size, step;
+    cm_slices_fn *fn;
+    const void *arg;
+};
+
+static void each_group(const void *arg, int d, int64_t first, int64_t last)
+{
+    const struct grouping *g = arg;
+    const int64_t groups = (last - first + g->size - 1) / g->size;
+    for (int64_t i = 0; i < groups; i++) {
+        const int64_t from = first + (g->step % 2 ? groups - 1 - i : i) * g->size;
+        g->fn(g->arg, d, from, from + g->size < last ? from + g->size : last);
+    }
+}
+
 void cm_recurrent_each_group(const struct cm_recurrent_plan *plan, int64_t begin, int64_t end,
                              int64_t step, cm_slices_fn *fn, const void *arg)
 {
-    const int64_t slices = plan->slices, size = group_size(plan);
-    for (int d = (int)(begin / slices); d * slices < end; d++) {
-        const int64_t first = begin > d * slices ? begin - d * slices : 0;
-        const int64_t last = end < (d + 1) * slices ? end - d * slices : slices;
-        const int64_t groups = (last - first + size - 1) / size;
-        for (int64_t i = 0; i < groups; i++) {
-            const int64_t from = first + (step % 2 ? groups - 1 - i : i) * size;
-            fn(arg, d, from, from + size < last ? from + size : last);
-        }
-    }
+    const struct grouping grouping = {group_size(plan), step, fn, arg};
+    cm_recurrent_each_direction(plan, begin, end, each_group, &grouping);
 }
 
 enum {
-    SAME_LINES = 1024,   /* rows this far apart evict each other from the first-level cache */
-    BLOCK_ROWS = 24,     /* two tiles */
-    BLOCK_COLUMNS = 256, /* for which rows of a transposed operand are copied once */
+    SAME_LINES = 1024,    /* rows this far apart evict each other from the first-level cache */
+    BLOCK_ROWS = 24,      /* two tiles */
+    MOST_BLOCK_ROWS = 96, /* for which a part of a long right operand is read once */
+    BLOCK_COLUMNS = 256,  /* for which rows of a transposed operand are copied once */
+    BLOCKS_OF_A_THREAD = 4,
     WORTH_A_TEAM_ONCE = 1 << 21, /* multiplications of a whole product */
 };
 
-/* A block of a product: the same ones, whoever computes them. */
+struct multiplying {
+    const struct cm_sgemm *product;
+    int64_t rows, along_rows, blocks;
+};
+
+static void set_rows(struct multiplying *m, int64_t rows)
+{
+    m->rows = rows;
+    m->along_rows = (m->product->m + rows - 1) / rows;
+    m->blocks = m->along_rows * ((m->product->n + BLOCK_COLUMNS - 1) / BLOCK_COLUMNS);
+}
+
 static void multiply_blocks(void *arg, int64_t begin, int64_t end)
 {
-    const struct cm_sgemm *whole = arg;
-    const int64_t along = (whole->m + BLOCK_ROWS - 1) / BLOCK_ROWS;
-    const bool in_place = whole->a_column == 1 && whole->a_row % SAME_LINES != 0;
+    const struct multiplying *m = arg;
+    const struct cm_sgemm *p = m->product;
+    const bool in_place = p->a_column == 1 && p->a_row % SAME_LINES != 0;
+    const int64_t at_once = in_place ? CM_FEW_COLUMNS : BLOCK_COLUMNS;
     for (int64_t i = begin; i < end; i++) {
-        const int64_t row = i % along * BLOCK_ROWS, column = i / along * BLOCK_COLUMNS;
-        const int64_t last = column + BLOCK_COLUMNS < whole->n ? column + BLOCK_COLUMNS : whole->n;
-        const int64_t at_once = in_place ? CM_FEW_COLUMNS : BLOCK_COLUMNS;
-        struct cm_sgemm part = *whole;
-        part.m = whole->m - row < BLOCK_ROWS ? whole->m - row : BLOCK_ROWS;
-        part.a += row * part.a_row;
-        part.c += row * part.c_row;
-        if (part.d)
-            part.d += row * part.d_row;
+        const int64_t row = i % m->along_rows * m->rows, column = i / m->along_rows * BLOCK_COLUMNS;
+        const int64_t end_row = row + m->rows < p->m ? row + m->rows : p->m;
+        const int64_t last = column + BLOCK_COLUMNS < p->n ? column + BLOCK_COLUMNS : p->n;
         for (int64_t j = column; j < last; j += at_once)
-            cm_sgemm_slice(&part, j, j + at_once < last ? j + at_once : last);
+            cm_sgemm_block(p, row, end_row, j, j + at_once < last ? j + at_once : last);
     }
 }
 
+/* Blocks are as high as the threads have enough of; the bits are the same. */
 void cm_recurrent_multiply(const struct cm_sgemm *product)
 {
-    struct cm_sgemm whole = *product;
-    const int64_t blocks =
-        (whole.m + BLOCK_ROWS - 1) / BLOCK_ROWS * ((whole.n + BLOCK_COLUMNS - 1) / BLOCK_COLUMNS);
-    const double work = (double)whole.m * (double)whole.n * (double)whole.k;
-    if (blocks > 0)
-        cm_parallel(blocks, work < WORTH_A_TEAM_ONCE ? blocks : 1, multiply_blocks, &whole);
+    struct multiplying m = {.product = product};
+    const double work = (double)product->m * (double)product->n * (double)product->k;
+    const int64_t enough = BLOCKS_OF_A_THREAD * cm_parallel_threads();
+    int64_t rows = product->a_column == 1 ? BLOCK_ROWS : MOST_BLOCK_ROWS;
+    for (set_rows(&m, rows); rows > BLOCK_ROWS && m.blocks < enough; set_rows(&m, rows))
+        rows /= 2;
+    if (m.blocks > 0)
+        cm_parallel(m.blocks, work < WORTH_A_TEAM_ONCE ? m.blocks : 1, multiply_blocks, &m);
 }
 
 int64_t cm_recurrent_place(struct cm_recurrent_plan *plan, int64_t a, int64_t b, int64_t c)

@@ -55,10 +55,12 @@ const float *cm_recurrent_weights(const struct cm_weight_panels *panels,
  * gives must not depend on the others. */
 void cm_recurrent_share(const struct cm_recurrent_plan *plan, cm_chunk_fn *fn, void *arg);
 
-/* Of a chunk of those: calls fn for each group of slices of one direction that is multiplied at
- * once. In turns from both ends: what was read last in one step is read first in the next, while it
- * is in the cache. */
+/* Of a chunk of those: calls fn for the slices of each direction. */
 typedef void cm_slices_fn(const void *arg, int direction, int64_t begin, int64_t end);
+void cm_recurrent_each_direction(const struct cm_recurrent_plan *plan, int64_t begin, int64_t end,
+                                 cm_slices_fn *fn, const void *arg);
+/* The same for each group of slices of one direction that is multiplied at once. In turns from both
+ * ends: what was read last in one step is read first in the next, while it is in the cache. */
 void cm_recurrent_each_group(const struct cm_recurrent_plan *plan, int64_t begin, int64_t end,
                              int64_t step, cm_slices_fn *fn, const void *arg);
 

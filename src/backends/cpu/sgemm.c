@@ -217,6 +217,32 @@ static struct rows_of_a copy_rows(const struct cm_sgemm *p, const float *a, int6
     return (struct rows_of_a){copy, k, 1};
 }
 
+/* Rows of a transposed operand, one element of each beside the other: where they lie, every step of
+ * the sum would touch a line or two of its own, and most of them would be evicted before the next
+ * tile. */
+static CM_ALWAYS_INLINE void gather(const float *a, int64_t a_column, int64_t k, const int rows,
+                                    float *copy)
+{
+    enum { FOUR = 4 };
+    for (int64_t i = 0; i < k; i++, a += a_column, copy += rows) {
+        int r = 0;
+        for (; r + FOUR <= rows; r += FOUR)
+            *(four *)(copy + r) = *(const four *)(a + r);
+        for (; r < rows; r++)
+            copy[r] = a[r];
+    }
+}
+
+static struct rows_of_a gather_rows(const struct cm_sgemm *p, const float *a, int64_t k, int rows,
+                                    float *copy)
+{
+    if (rows == MOST_ROWS)
+        gather(a, p->a_column, k, MOST_ROWS, copy); /* the loops unrolled */
+    else
+        gather(a, p->a_column, k, rows, copy);
+    return (struct rows_of_a){copy, 1, rows};
+}
+
 /* Part of the columns of a tile: through a tile of whole panels. */
 static void sum_part(const struct tile_height *height, const struct tile *whole, int64_t columns)
 {
@@ -259,8 +285,10 @@ static void sum_rows(const struct cm_sgemm *p, const struct tile_height *height,
     float copy[KEPT];
     const bool last = first + k == p->k;
     const float *from = p->a + row * p->a_row + first * p->a_column;
-    const struct rows_of_a a = rows < height->rows
-                                   ? copy_rows(p, from, k, rows, height->rows, copy)
+    const bool turned = p->a_row == 1 && p->a_column >= PANEL;
+    const struct rows_of_a a = rows < height->rows ? copy_rows(p, from, k, rows, height->rows, copy)
+                               : turned && end - begin > height->columns
+                                   ? gather_rows(p, from, k, rows, copy)
                                    : (struct rows_of_a){from, p->a_row, p->a_column};
     struct tile t = {.k = k,
                      .a = a.a,
@@ -419,6 +447,13 @@ void cm_sgemm_run(const struct cm_sgemm *product)
     const double work = (double)product->k * (double)product->n *
                         (double)(product->m > WORTH_READING ? product->m : WORTH_READING);
     cm_parallel(blocks.count, work < WORTH_A_TEAM ? blocks.count : 1, sum_blocks, &blocks);
+}
+
+void cm_sgemm_block(const struct cm_sgemm *product, int64_t row, int64_t end_row, int64_t begin,
+                    int64_t end)
+{
+    if (row < end_row && begin < end)
+        sum_block(product, row, end_row, begin, end);
 }
 
 void cm_sgemm_slice(const struct cm_sgemm *product, int64_t begin, int64_t end)

@@ -76,5 +76,9 @@ void cm_sgemm_run(const struct cm_sgemm *product);
 /* Columns [begin, end) of all rows on the calling thread; begin is a multiple of CM_SGEMM_PANEL,
  * and so is end unless it is n. */
 void cm_sgemm_slice(const struct cm_sgemm *product, int64_t begin, int64_t end);
+/* The same for rows [row, end_row), of at most CM_SGEMM_MOST_COLUMNS columns. Any blocks that make
+ * up the product give its bits. */
+void cm_sgemm_block(const struct cm_sgemm *product, int64_t row, int64_t end_row, int64_t begin,
+                    int64_t end);
 
 #endif

@@ -32,6 +32,8 @@ struct NAME(operand) {
 
 #include "mlir/kernels/conv.inc"
 
+#include "mlir/kernels/direct.inc"
+
 #include "mlir/kernels/depthwise.inc"
 
 #include "mlir/kernels/conv_grad.inc"
@@ -56,4 +58,18 @@ void cameo_conv_packed_f32(intptr_t x, intptr_t packed, intptr_t y, CAMEO_CONV_S
     run_conv_f32(&v, (const float *)x, NULL, (const float *)packed, (float *)y, (const float *)bias,
                  (const float *)residual, finish_of_f32(activation, low, high), (float *)scratch,
                  scratch_bytes / (intptr_t)sizeof(float));
+}
+
+void cameo_conv_direct_f32(intptr_t x, intptr_t packed, intptr_t y, CAMEO_CONV_SIZES, intptr_t bias,
+                           intptr_t residual, intptr_t activation, float low, float high,
+                           intptr_t scratch, intptr_t scratch_bytes)
+{
+    const struct conv_f32 v = CONV_OF_ARGUMENTS;
+    const struct finish_f32 finish = finish_of_f32(activation, low, high);
+    const intptr_t count = scratch_bytes / (intptr_t)sizeof(float);
+    if (!run_direct_f32(&v, (const float *)x, (const float *)packed, (float *)y,
+                        (const float *)bias, (const float *)residual, finish, (float *)scratch,
+                        count))
+        run_panels_f32(&v, (const float *)x, (const float *)packed, (float *)y, (const float *)bias,
+                       (const float *)residual, finish, (float *)scratch, count);
 }

@@ -23,7 +23,9 @@
  *     CAMEO_RELU            x < 0 ? 0 : x           low and high do not matter
  *     CAMEO_CLIP            x < low ? low : x, then x > high ? high : x
  *
- * so that NaN stays NaN. */
+ * so that NaN stays NaN. Any other number is the address of a cameo_finish, which products and
+ * convolutions of f32 and f64 call instead for each part of y that is otherwise done, as soon as it
+ * is: it gets the residual, which is not added. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_MLIR_KERNELS_KERNELS_H
 #define CM_MLIR_KERNELS_KERNELS_H
@@ -31,6 +33,11 @@
 #include <stdint.h>
 
 enum { CAMEO_NO_ACTIVATION = 0, CAMEO_RELU = 1, CAMEO_CLIP = 2 };
+
+/* Changes `columns` elements of each of `rows` rows of y, which lie `step` elements apart. `other` is
+ * the address of the elements of the residual that lie where these do, or 0. */
+typedef void cameo_finish(intptr_t y, intptr_t other, intptr_t rows, intptr_t step,
+                          intptr_t columns);
 
 enum {
     CAMEO_SCRATCH_LEAST = 16384,
@@ -62,17 +69,19 @@ void cameo_product_bf16(intptr_t a, intptr_t b, intptr_t c, intptr_t m, intptr_t
                         intptr_t bias, intptr_t residual, intptr_t activation, float low,
                         float high, intptr_t scratch, intptr_t scratch_bytes);
 
-/* The same with B packed beforehand, of which `packed` is the address, aligned to 64 bytes. */
+/* Packs lines of k elements: lines lie `line` elements apart, elements of a line `step`. Each group
+ * of `lines` lines goes to ceil(lines / wide) panels one after the other, each k rows of `wide`
+ * lines, with zeros where there is no line: groups * ceil(lines / wide) * wide * k floats in all. In
+ * a group element i of line j lies at j / wide * wide * k + i * wide + j % wide. The layout is the
+ * same for all targets. */
+void cameo_pack_f32(intptr_t from, intptr_t packed, intptr_t groups, intptr_t lines, intptr_t k,
+                    intptr_t line, intptr_t step, intptr_t wide);
+
+/* The product with the columns of B packed beforehand, CAMEO_PANEL_COLUMNS wide. */
 void cameo_product_packed_f32(intptr_t a, intptr_t packed, intptr_t c, intptr_t m, intptr_t n,
                               intptr_t k, intptr_t a_row, intptr_t a_column, intptr_t bias,
                               intptr_t residual, intptr_t activation, float low, float high,
                               intptr_t scratch, intptr_t scratch_bytes);
-
-/* Packs B, k x n: ceil(n / 16) panels one after the other, each k rows of 16 columns, with zeros
- * where there is no column. Packed B has k * ceil(n / 16) * 16 floats: element (i, j) lies at
- * j / 16 * 16 * k + i * 16 + j % 16. The layout is the same for all targets. */
-void cameo_pack_product_f32(intptr_t b, intptr_t packed, intptr_t n, intptr_t k, intptr_t b_row,
-                            intptr_t b_column);
 
 /* C = (A - zero of A) (B - zero of B) in i32, modulo 2^32: elements of 8 bits, unsigned or (the
  * flag is not 0) signed. a_zero is the address of zero points of A's type, or 0: that of row i lies
@@ -112,19 +121,21 @@ void cameo_conv_bf16(intptr_t x, intptr_t w, intptr_t y, CAMEO_CONV_SIZES, intpt
                      intptr_t residual, intptr_t activation, float low, float high,
                      intptr_t scratch, intptr_t scratch_bytes);
 
-/* The same with weights packed beforehand. It pays where the result has few places (14 x 14 and
- * fewer). Depthwise convolutions (groups == in_channels) are slow this way: cameo_conv_f32 has a
- * loop of its own for them. */
+/* The same with weights packed beforehand, CAMEO_PANEL_ROWS wide: the lines of a group are its
+ * output channels, each of k = in_channels / groups * kernel_0 * kernel_1 * kernel_2 elements.
+ * Depthwise convolutions (groups == in_channels) are slow this way: cameo_conv_f32 has a loop of
+ * its own for them. */
 void cameo_conv_packed_f32(intptr_t x, intptr_t packed, intptr_t y, CAMEO_CONV_SIZES, intptr_t bias,
                            intptr_t residual, intptr_t activation, float low, float high,
                            intptr_t scratch, intptr_t scratch_bytes);
 
-/* Packs weights, of which every output channel has k = in_channels / groups * kernel_0 * kernel_1 *
- * kernel_2 elements. Each group's channels go to ceil(out_channels / groups / 12) panels, each k
- * rows of 12 channels, with zeros where there is no channel: groups * ceil(out_channels / groups /
- * 12) * 12 * k floats in all. The layout is the same for all targets. */
-void cameo_pack_conv_f32(intptr_t w, intptr_t packed, intptr_t groups, intptr_t out_channels,
-                         intptr_t k);
+/* The same with weights packed CAMEO_PANEL_COLUMNS wide. It is the faster one where each result adds
+ * up many terms (about a hundred or more), the image has one or two spatial axes and rows of results
+ * are about as long as a multiple of 7; rows of the image that a row of results reads, of all
+ * channels, should fit in the scratch memory. */
+void cameo_conv_direct_f32(intptr_t x, intptr_t packed, intptr_t y, CAMEO_CONV_SIZES, intptr_t bias,
+                           intptr_t residual, intptr_t activation, float low, float high,
+                           intptr_t scratch, intptr_t scratch_bytes);
 
 /* The gradient by x, dx, from that of y, dy; with the sizes of the convolution. ConvTranspose is
  * this: its input is dy (out_channels are its input channels), its result dx, its weights are laid

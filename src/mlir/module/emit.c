@@ -86,8 +86,12 @@ static LLVMTargetMachineRef make_machine(struct cm_mlir_build *build, LLVMTarget
         add_features(&features, host);
     add_features(&features, job->features);
     add_features(&features, usual_features(build));
-    if (features.failed)
+    if (features.failed) {
+        free(features.data);
+        LLVMDisposeMessage(cpu);
+        LLVMDisposeMessage(host);
         return NULL;
+    }
     build->has_f16 = converts_f16(build, job->cpu, features.data);
     const LLVMTargetMachineOptionsRef options = LLVMCreateTargetMachineOptions();
     LLVMTargetMachineOptionsSetCPU(options, cpu ? cpu : job->cpu);
@@ -257,6 +261,11 @@ static void describe_functions(struct cm_mlir_build *build)
             LLVMAddAttributeAtIndex(f, of_function, attribute(build, "alwaysinline"));
         if (apart || starts(name, CM_MLIR_PART))
             LLVMAddAttributeAtIndex(f, of_function, attribute(build, "noinline"));
+        /* The kernels that call it use the widest vectors too, where LLVM is shy of them. */
+        if (starts(name, CM_MLIR_FINISH))
+            LLVMAddAttributeAtIndex(
+                f, of_function,
+                LLVMCreateStringAttribute(build->llvm, "prefer-vector-width", 19, "512", 3));
     }
 }
 

@@ -37,6 +37,7 @@ struct cm_compiled_port {
 struct cm_compiled_place {
     const char *name;
     size_t offset, bytes;
+    const char *type; /* "float[8,1,3,3]" */
 };
 
 /* One run. */
@@ -69,6 +70,7 @@ enum {
     CM_COMPILED_FIXED_ARENA = 1, /* arena_bytes is enough for every run */
     CM_COMPILED_OWN_WEIGHTS = 2, /* they are inside */
     CM_COMPILED_STEP = 4,        /* a training step: it needs a state */
+    CM_COMPILED_CALLER = 8,      /* the caller gives the weights: there is no file of them */
 };
 
 struct cm_compiled {

@@ -60,10 +60,11 @@ static int write_text(void *to, const void *bytes, size_t size)
     return fwrite(bytes, 1, size, to) == size ? 0 : 1;
 }
 
-void test_compiling__linalg_needs_no_library_of_others(void)
+/* The text of a model as linalg; the caller frees it. */
+static char *linalg_of(const char *model_text, bool train_step)
 {
     struct cameo_compile_options options = CAMEO_COMPILE_OPTIONS_INIT;
-    struct cameo_model *model = load(sums);
+    struct cameo_model *model = load(model_text);
     struct cameo_error err;
     char *text = NULL;
     size_t size = 0;
@@ -72,11 +73,39 @@ void test_compiling__linalg_needs_no_library_of_others(void)
     options.emit = CAMEO_EMIT_LINALG;
     options.write = write_text;
     options.write_to = to;
-    CHECK_INT(cameo_model_compile(model, &options, NULL, &err), CAMEO_OK);
+    options.train_step = train_step;
+    if (cameo_model_compile(model, &options, NULL, &err) != CAMEO_OK)
+        fail_msg("%s", err.message);
     fclose(to);
+    cameo_model_free(model);
+    return text;
+}
+
+void test_compiling__linalg_needs_no_library_of_others(void)
+{
+    char *text = linalg_of(sums, false);
+
     CHECK(strstr(text, "func.func @cm_main") && strstr(text, "linalg.generic"));
     free(text);
-    cameo_model_free(model);
+}
+
+void test_compiling__steps_draw_from_a_state_and_runs_from_the_beginning(void)
+{
+    static const char drawing[] =
+        "<ir_version: 8, opset_import: [\"\" : 17]>\n"
+        "noise (float[3] x) => (float[3] y) <float[3] w = {1, 2, 3}>\n"
+        "{ n = RandomNormalLike(x)\n u = RandomUniformLike<seed = 4.0>(n)\n"
+        "  y = Add(u, n) }\n"
+        "training {\n"
+        "  algorithm: step () => (float[3] w_new) { w_new = Add(w, y) },\n"
+        "  update_binding: [\"w\": \"w_new\"]\n}\n";
+    char *text = linalg_of(drawing, true);
+
+    CHECK(strstr(text, "%random: memref<?xi64>") && strstr(text, "memref.store"));
+    free(text);
+    text = linalg_of(drawing, false);
+    CHECK(!strstr(text, "%random"));
+    free(text);
 }
 
 void test_compiling__wrong_options_are_refused(void)

@@ -108,6 +108,18 @@ static void run_with(int threads, const struct sgemm_case *p, struct operands *o
     cm_team_free(team);
 }
 
+/* Blocks of rows and columns, some of them lower than a tile. */
+static void run_blocks(const struct sgemm_case *p, int64_t rows, struct operands *o)
+{
+    const struct cm_sgemm product = product_of(p, o);
+    const int64_t columns = 3 * (int64_t)CM_SGEMM_PANEL;
+    memcpy(o->c, o->before, (size_t)(p->m * (p->n + GAP)) * sizeof(float));
+    for (int64_t i = 0; i < p->m; i += rows)
+        for (int64_t j = 0; j < p->n; j += columns)
+            cm_sgemm_block(&product, i, i + rows < p->m ? i + rows : p->m, j,
+                           j + columns < p->n ? j + columns : p->n);
+}
+
 static void check_case(const struct sgemm_case *p)
 {
     const int64_t of_c = p->m * (p->n + GAP);
@@ -131,6 +143,10 @@ static void check_case(const struct sgemm_case *p)
     for (int64_t j = 0; j < p->n; j += 2 * CM_SGEMM_PANEL)
         cm_sgemm_slice(&product, j, j + 2 * CM_SGEMM_PANEL < p->n ? j + 2 * CM_SGEMM_PANEL : p->n);
     CHECK(memcmp(o.alone, o.c, (size_t)of_c * sizeof(float)) == 0);
+    for (int64_t rows = 5; rows <= 24; rows += 19) {
+        run_blocks(p, rows, &o);
+        CHECK(memcmp(o.alone, o.c, (size_t)of_c * sizeof(float)) == 0);
+    }
     free(o.a);
     free(o.b);
     free(o.packed);

@@ -34,6 +34,47 @@ static bool has(struct cm_str text, const char *part)
     return memmem(text.data, text.size, part, strlen(part)) != NULL;
 }
 
+/* ---- judged by a compiler ---- */
+
+static void compile(const struct cm_workspace *workspace, const char *compiler,
+                    const char *language, const char *name, struct cm_str text)
+{
+    const char *const arguments[] = {compiler,
+                                     "-x",
+                                     language,
+                                     "-fsyntax-only",
+                                     "-ffreestanding",
+                                     "-Wall",
+                                     "-Wextra",
+                                     "-Wpedantic",
+                                     "-Wno-unused-parameter",
+                                     "-Wno-type-limits", /* sizes that are 0 */
+                                     "-Werror",
+                                     cm_workspace_path(workspace, name),
+                                     NULL};
+    struct cm_error err = {0};
+
+    CHECK_OK(cm_workspace_put(workspace, name, text, &err), &err);
+    CHECK_OK(cm_tool_run(workspace, arguments, &err), &err);
+}
+
+/* No compiler: it is not judged. */
+static void judge(struct cm_arena *arena, const struct cm_glue *glue)
+{
+    struct cm_workspace workspace;
+    struct cm_error err = {0};
+
+    if (access("/usr/bin/cc", X_OK) != 0) {
+        print_message("no C compiler: the glue was not compiled\n");
+        return;
+    }
+    CHECK_OK(cm_workspace_open(&workspace, arena, &err), &err);
+    compile(&workspace, "/usr/bin/cc", "c", "glue.c", glue->source);
+    compile(&workspace, "/usr/bin/cc", "c", "glue.h", glue->header);
+}
+
+/* ---- what is written ---- */
+
 static void plain(struct cm_arena *arena)
 {
     char message[] = "a \"check\"\n", *messages[] = {message};
@@ -150,6 +191,49 @@ void test_glue__variables_of_a_training_step_live_in_one_block(void)
     check_in_arena(training);
 }
 
+/* It is copied before a step and kept with what the step changes; a seed begins it again. */
+static void random_state(struct cm_arena *arena)
+{
+    static const int64_t words[3] = {0};
+    struct cm_glue_variable variables[] = {
+        {CM_STR("rate"), 0, 4, 0, 1, -1, false},
+        {CM_STR("W"), 1, 24, 0, 0, 1, false},
+        {CM_STR("cameo/random"), 2, sizeof words, 0, -1, -1, true}};
+    struct cm_glue_state state = {.variables = variables, .count = 3, .initial_offset = 192};
+    struct cm_glue_options options = {.name = "net",
+                                      .source = "net.onnx",
+                                      .state = &state,
+                                      .weight_bytes = 384,
+                                      .arena_is_fixed = true};
+    struct cm_mlir_program drawing = step;
+    struct cm_error err = {0};
+    struct cm_glue glue;
+
+    drawing.random = words;
+    drawing.n_random = CM_COUNT(words);
+    cm_glue_lay_out_state(&state);
+    CHECK_STR(variables[1].name, "cameo/random");
+    CHECK_INT(variables[1].offset, 64);
+    CHECK_INT(state.changed_bytes, 128);
+    CHECK_OK(cm_glue_write(&drawing, &options, arena, &glue, &err), &err);
+    CHECK(has(glue.header, "/* at 64: cameo/random, 24 bytes */"));
+    CHECK(has(glue.header, "void net_seed(void *state, uint64_t seed);"));
+    CHECK(has(glue.source, "memcpy(random, (const unsigned char *)call->state + 64, 24);"));
+    CHECK(has(glue.source, "random, random, 0, 3, 1"));
+    CHECK(has(glue.source, "memcpy(random, (const unsigned char *)cm_weights + 256, 24);"));
+    CHECK_STRING(glue.exported[3], "net_seed");
+    judge(arena, &glue);
+    options.weights = CM_GLUE_BESIDE;
+    CHECK_OK(cm_glue_write(&drawing, &options, arena, &glue, &err), &err);
+    CHECK(has(glue.header, "void net_seed(const void *weights, void *state, uint64_t seed);"));
+    judge(arena, &glue);
+}
+
+void test_glue__where_random_numbers_stand_is_part_of_the_state(void)
+{
+    check_in_arena(random_state);
+}
+
 static void refused(struct cm_arena *arena)
 {
     struct cm_mlir_port port = ports_in[0];
@@ -204,44 +288,13 @@ void test_glue__kernels_are_found_by_their_definition(void)
     check_in_arena(kernels);
 }
 
-/* ---- judged by a compiler ---- */
-
-static void compile(const struct cm_workspace *workspace, const char *compiler,
-                    const char *language, const char *name, struct cm_str text)
-{
-    const char *const arguments[] = {compiler,
-                                     "-x",
-                                     language,
-                                     "-fsyntax-only",
-                                     "-ffreestanding",
-                                     "-Wall",
-                                     "-Wextra",
-                                     "-Wpedantic",
-                                     "-Wno-unused-parameter",
-                                     "-Wno-type-limits", /* sizes that are 0 */
-                                     "-Werror",
-                                     cm_workspace_path(workspace, name),
-                                     NULL};
-    struct cm_error err = {0};
-
-    CHECK_OK(cm_workspace_put(workspace, name, text, &err), &err);
-    CHECK_OK(cm_tool_run(workspace, arguments, &err), &err);
-}
-
 static void judged(struct cm_arena *arena)
 {
     static const struct cm_glue_state none = {0};
     const struct cm_mlir_program empty = {0};
-    struct cm_workspace workspace;
     struct cm_error err = {0};
     struct cm_glue glue;
-    size_t number = 0;
 
-    if (access("/usr/bin/cc", X_OK) != 0) {
-        print_message("no C compiler: the glue was not compiled\n");
-        return;
-    }
-    CHECK_OK(cm_workspace_open(&workspace, arena, &err), &err);
     for (int kind = 0; kind < 12; kind++) {
         const struct cm_glue_options options = {.name = "net",
                                                 .source = "net.onnx",
@@ -251,10 +304,7 @@ static void judged(struct cm_arena *arena)
                                                 .state = kind % 4 < 2 ? NULL : &none};
 
         CHECK_OK(cm_glue_write(kind < 6 ? &program : &empty, &options, arena, &glue, &err), &err);
-        compile(&workspace, "/usr/bin/cc", "c", cm_arena_printf(arena, "a%zu.c", ++number).data,
-                glue.source);
-        compile(&workspace, "/usr/bin/cc", "c", cm_arena_printf(arena, "a%zu.h", ++number).data,
-                glue.header);
+        judge(arena, &glue);
     }
 }
 

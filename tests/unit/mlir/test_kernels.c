@@ -51,7 +51,8 @@ static void run_product(const struct product_case *p, const float *a, const floa
         const int64_t columns = (p->n + CAMEO_PANEL_COLUMNS - 1) / CAMEO_PANEL_COLUMNS;
         struct kernel_random none = {0};
         float *packed = kernel_floats(&none, p->k * columns * CAMEO_PANEL_COLUMNS);
-        cameo_pack_product_f32((intptr_t)b, (intptr_t)packed, p->n, p->k, b_row, b_column);
+        cameo_pack_f32((intptr_t)b, (intptr_t)packed, 1, p->n, p->k, b_column, b_row,
+                       CAMEO_PANEL_COLUMNS);
         cameo_product_packed_f32((intptr_t)a, (intptr_t)packed, (intptr_t)c, p->m, p->n, p->k,
                                  a_row, a_column, (intptr_t)bias, (intptr_t)residual, p->activation,
                                  low, high, (intptr_t)scratch, p->scratch_bytes);

@@ -74,22 +74,24 @@ static bool is_near(const struct kernel_conv *v, struct judge *j, const float *g
     return same;
 }
 
-static void run_conv(const struct kernel_conv *v, bool packed, const float *x, const float *w,
+enum weights { AS_THEY_LIE, IN_ROWS, IN_COLUMNS };
+
+static void run_conv(const struct kernel_conv *v, enum weights weights, const float *x, const float *w,
                      float *y, const float *bias, const float *residual, intptr_t activation,
                      int64_t scratch_bytes)
 {
     void *scratch = kernel_scratch(scratch_bytes);
-    if (packed) {
+    if (weights != AS_THEY_LIE) {
+        const int64_t wide = weights == IN_ROWS ? CAMEO_PANEL_ROWS : CAMEO_PANEL_COLUMNS;
         const int64_t channels = v->out_channels / v->groups;
         const int64_t k = v->in_channels / v->groups * kernel_volume(v->kernel);
-        const int64_t rows = (channels + CAMEO_PANEL_ROWS - 1) / CAMEO_PANEL_ROWS;
         struct kernel_random none = {0};
-        float *weights = kernel_floats(&none, v->groups * rows * CAMEO_PANEL_ROWS * k);
-        cameo_pack_conv_f32((intptr_t)w, (intptr_t)weights, v->groups, v->out_channels, k);
-        cameo_conv_packed_f32((intptr_t)x, (intptr_t)weights, (intptr_t)y, KERNEL_CONV_ARGUMENTS(v),
-                              (intptr_t)bias, (intptr_t)residual, activation, low, high,
-                              (intptr_t)scratch, scratch_bytes);
-        free(weights);
+        float *packed = kernel_floats(&none, v->groups * ((channels + wide - 1) / wide) * wide * k);
+        cameo_pack_f32((intptr_t)w, (intptr_t)packed, v->groups, channels, k, k, 1, wide);
+        (weights == IN_ROWS ? cameo_conv_packed_f32 : cameo_conv_direct_f32)(
+            (intptr_t)x, (intptr_t)packed, (intptr_t)y, KERNEL_CONV_ARGUMENTS(v), (intptr_t)bias,
+            (intptr_t)residual, activation, low, high, (intptr_t)scratch, scratch_bytes);
+        free(packed);
     } else {
         cameo_conv_f32((intptr_t)x, (intptr_t)w, (intptr_t)y, KERNEL_CONV_ARGUMENTS(v),
                        (intptr_t)bias, (intptr_t)residual, activation, low, high, (intptr_t)scratch,
@@ -98,18 +100,18 @@ static void run_conv(const struct kernel_conv *v, bool packed, const float *x, c
     free(scratch);
 }
 
-static void check_conv(struct kernel_random *random, const struct kernel_conv *v, float poison)
+static void check_conv(struct kernel_random *random, const struct kernel_conv *v,
+                       enum weights weights, float poison)
 {
     float *x = kernel_floats(random, count_x(v)), *w = kernel_floats(random, count_w(v));
     float *y = kernel_floats(random, count_y(v));
     float *bias = kernel_pick(random, 0, 1) ? kernel_floats(random, v->out_channels) : NULL;
     float *residual = kernel_pick(random, 0, 1) ? kernel_floats(random, count_y(v)) : NULL;
     const intptr_t activation = kernel_pick(random, 0, 2);
-    const bool packed = kernel_pick(random, 0, 1) && v->groups > 0;
     struct judge judge = {.x = x, .w = w, .result = BY_OUTPUT};
     if (poison != 0 && count_x(v) > 0)
         x[kernel_pick(random, 0, count_x(v) - 1)] = poison;
-    run_conv(v, packed, x, w, y, bias, residual, activation,
+    run_conv(v, v->groups > 0 ? weights : AS_THEY_LIE, x, w, y, bias, residual, activation,
              kernel_pick(random, 0, 1) ? CAMEO_SCRATCH_BYTES : CAMEO_SCRATCH_LEAST);
     CHECK(is_near(v, &judge, y, count_y(v), v->out_channels, bias, residual, activation));
     free(x);
@@ -124,7 +126,7 @@ void test_kernels_conv__convolutions_of_any_sizes_agree_with_sums_in_double(void
     struct kernel_random random = {1};
     for (int i = 0; i < KERNEL_CASES; i++) {
         const struct kernel_conv v = kernel_conv_pick(&random);
-        check_conv(&random, &v, 0);
+        check_conv(&random, &v, (enum weights)(i % 3), 0);
     }
 }
 
@@ -133,7 +135,32 @@ void test_kernels_conv__nan_and_infinity_reach_the_results_that_read_them_and_no
     struct kernel_random random = {2};
     for (int i = 0; i < KERNEL_CASES / 4; i++) {
         const struct kernel_conv v = kernel_conv_pick(&random);
-        check_conv(&random, &v, i % 2 ? NAN : INFINITY);
+        check_conv(&random, &v, (enum weights)(i % 3), i % 2 ? NAN : INFINITY);
+    }
+}
+
+/* More channels than one tile has, places that read nothing but their own, rows of one run and
+ * of several, and images of which scratch memory holds some rows at a time. */
+void test_kernels_conv__many_channels_at_few_places_agree_with_sums_in_double(void)
+{
+    struct kernel_random random = {6};
+    for (int i = 0; i < KERNEL_CASES / 2; i++) {
+        const bool single = i % 4 == 0;
+        const int64_t kernel = single ? 1 : kernel_pick(&random, 1, 3);
+        const int64_t stride = single ? 1 : kernel_pick(&random, 1, 2);
+        const int64_t pad = single ? 0 : kernel / 2, size = kernel_pick(&random, 3, 16);
+        const int64_t out = (size + 2 * pad - kernel) / stride + 1;
+        const struct kernel_conv v = {.batch = 1,
+                                      .groups = 1,
+                                      .in_channels = kernel_pick(&random, 1, 24),
+                                      .out_channels = kernel_pick(&random, 17, 70),
+                                      .in = {1, size, size},
+                                      .out = {1, out, out},
+                                      .kernel = {1, kernel, kernel},
+                                      .stride = {1, stride, stride},
+                                      .dilation = {1, 1, 1},
+                                      .pad = {0, pad, pad}};
+        check_conv(&random, &v, IN_COLUMNS, 0);
     }
 }
 
@@ -200,8 +227,85 @@ void test_kernels_conv__a_size_of_zero_gives_no_result_or_bias_and_residual(void
         struct kernel_conv v = kernel_conv_pick(&random);
         intptr_t *const sizes[] = {&v.batch, &v.in_channels, &v.out_channels, &v.in[2], &v.out[1]};
         *sizes[i % 5] = 0;
-        check_conv(&random, &v, 0);
+        check_conv(&random, &v, (enum weights)(i % 3), 0);
         check_input(&random, &v);
         check_weights(&random, &v);
+    }
+}
+
+/* ---- depthwise, and functions that finish a result ---- */
+
+static struct kernel_conv pick_depthwise(struct kernel_random *random)
+{
+    const intptr_t side = kernel_pick(random, 0, 1) ? 3 : 5, stride = kernel_pick(random, 1, 2);
+    struct kernel_conv v = {.batch = kernel_pick(random, 1, 2),
+                            .groups = kernel_pick(random, 1, 4),
+                            .in = {1, 1, 1},
+                            .out = {1, 1, 1},
+                            .kernel = {1, side, side},
+                            .stride = {1, stride, stride},
+                            .dilation = {1, 1, 1}};
+    v.in_channels = v.groups;
+    v.out_channels = v.groups * kernel_pick(random, 1, 2);
+    for (int i = 1; i < 3; i++) {
+        v.in[i] = kernel_pick(random, 1, kernel_pick(random, 0, 3) ? 24 : 80);
+        v.pad[i] = kernel_pick(random, 0, side - 1);
+        v.out[i] = (v.in[i] + side - 1) / stride + kernel_pick(random, -1, 1);
+        v.out[i] = v.out[i] < 1 ? 1 : v.out[i];
+    }
+    return v;
+}
+
+void test_kernels_conv__channels_apart_agree_with_sums_in_double(void)
+{
+    struct kernel_random random = {6};
+    for (int i = 0; i < KERNEL_CASES; i++) {
+        const struct kernel_conv v = pick_depthwise(&random);
+        check_conv(&random, &v, AS_THEY_LIE, i % 4 ? 0 : NAN);
+    }
+}
+
+/* Not the same when it is done twice. */
+static void double_and_add(intptr_t y, intptr_t other, intptr_t rows, intptr_t step,
+                           intptr_t columns)
+{
+    float *to = (float *)y;
+    const float *from = (const float *)other;
+    for (intptr_t r = 0; r < rows; r++)
+        for (intptr_t c = 0; c < columns; c++)
+            to[r * step + c] = 2 * to[r * step + c] + (from ? from[r * step + c] : 1);
+}
+
+static void check_finish(struct kernel_random *random, const struct kernel_conv *v)
+{
+    const int64_t count = count_y(v);
+    float *x = kernel_floats(random, count_x(v)), *w = kernel_floats(random, count_w(v));
+    float *plain = kernel_floats(random, count), *y = kernel_floats(random, count);
+    float *bias = kernel_floats(random, v->out_channels);
+    float *other = kernel_pick(random, 0, 1) ? kernel_floats(random, count) : NULL;
+    const enum weights weights = (enum weights)kernel_pick(random, AS_THEY_LIE, IN_COLUMNS);
+    const int64_t bytes = kernel_pick(random, 0, 1) ? CAMEO_SCRATCH_BYTES : CAMEO_SCRATCH_LEAST;
+    run_conv(v, weights, x, w, plain, bias, NULL, CAMEO_NO_ACTIVATION, bytes);
+    run_conv(v, weights, x, w, y, bias, other, (intptr_t)double_and_add, bytes);
+    double_and_add((intptr_t)plain, (intptr_t)other, 1, count, count);
+    bool same = true;
+    for (int64_t i = 0; i < count; i++)
+        same = same && y[i] == plain[i];
+    CHECK(same);
+    free(x);
+    free(w);
+    free(plain);
+    free(y);
+    free(bias);
+    free(other);
+}
+
+void test_kernels_conv__a_function_finishes_every_element_once(void)
+{
+    struct kernel_random random = {7};
+    for (int i = 0; i < KERNEL_CASES; i++) {
+        const struct kernel_conv v =
+            i % 2 ? pick_depthwise(&random) : kernel_conv_pick(&random);
+        check_finish(&random, &v);
     }
 }

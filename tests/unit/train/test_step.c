@@ -162,6 +162,35 @@ void test_step__variables_may_swap(void)
     check_in_arena(swap);
 }
 
+/* a.next is on the way, and a value that is fed is called b.next. */
+static void names(struct cm_arena *arena)
+{
+    struct cm_error err = {0};
+    struct plain step = {0};
+    const struct cm_step_options options = {.portable = false};
+    struct cm_model_file *file = train_model(
+        arena, HEAD
+        "g (float[1] x) => (float[1] y) <float[1] a = {1}, float[1] b = {2}>\n"
+        "{ y = Add(x, a) }\n"
+        "training { algorithm: step (float[1] \"b.next\") => (float[1] p, float[1] q)\n"
+        "{ \"a.next\" = Add(b, \"b.next\")\n p = Mul(\"a.next\", b)\n q = Add(a, \"b.next\") },\n"
+        "update_binding: [\"a\": \"p\", \"b\": \"q\"] }\n");
+
+    CHECK_OK(cm_step_model(arena, file, &options, &step.file, &err), &err);
+    import_plain(arena, &step);
+    *input(&step, "a") = 1;
+    *input(&step, "b") = 2;
+    *input(&step, "b.next") = 3;
+    run_plain(arena, &step);
+    CHECK(output(&step, "a.next") == 10);
+    CHECK(step.out[1] == 4);
+}
+
+void test_step__a_value_on_the_way_leaves_its_name_to_the_variable(void)
+{
+    check_in_arena(names);
+}
+
 /* Kept, dropped: y is x w / (1 - ratio) or 0. */
 static void mask(struct cm_arena *arena)
 {
