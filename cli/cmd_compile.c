@@ -159,8 +159,8 @@ static void put_path(const char *before, const char *path)
 /* Is it one of those that come with every compiler, and not of the library of mathematics? */
 static bool is_everywhere(struct cameo_text function)
 {
-    return strncmp(function.data, "__", 2) == 0 || strcmp(function.data, "memcpy") == 0 ||
-           strcmp(function.data, "memset") == 0 || strcmp(function.data, "memmove") == 0;
+    return strcmp(function.data, "memcpy") == 0 || strcmp(function.data, "memset") == 0 ||
+           strcmp(function.data, "memmove") == 0 || strncmp(function.data, "__", 2) == 0;
 }
 
 static bool ends_with(const char *text, const char *ending)
