@@ -16,6 +16,9 @@ struct cm_mlir_lower_options {
     struct cm_obstacles *obstacles; /* receives every node that cannot be lowered; may be NULL */
 };
 
+/* Has the operator, which need not be core, a template that says @whole? */
+bool cm_mlir_takes_whole(struct cm_str domain, struct cm_str name);
+
 /* The program lives in arena; weights are those of the graph's module. All nodes that cannot be
  * lowered are found before it fails. */
 enum cm_status cm_mlir_lower(struct cm_graph *graph, const struct cm_mlir_lower_options *options,
