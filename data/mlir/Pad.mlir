@@ -14,6 +14,7 @@
 @end
 @if not axes_known
 @do elements(axes, n, "%axis")
+@do check_axes(n, "%axis", r)
 @end
 // Of each axis: elements that are left out in front (skip), those of data that stay (inside), where
 // the first of them stands (before); numbers or names of indices.

@@ -16,15 +16,19 @@
 %asked${j} = tensor.extract %shape[%at${j}] : ${type(shape)}
 @let index %raw${j} = index(i64 %asked${j})
 @end
+// Sizes that are taken over are left out on both sides, so that what is left is known beside a size of 0 too.
 @if attr("allowzero") == 0 and j < r
 @let index %wanted${j} = %raw${j} == 0 ? ${size(data, j)} : %raw${j}
+@let index %factor${j} = %raw${j} == 0 ? 1 : %raw${j} == -1 ? 1 : %raw${j}
+@let index %part${j} = %raw${j} == 0 ? 1 : ${size(data, j)}
 @else
 @let index %wanted${j} = %raw${j}
-@end
 @let index %factor${j} = %wanted${j} == -1 ? 1 : %wanted${j}
 @end
+@end
+@set parts = [attr("allowzero") == 0 and i < q ? "%part" + i : size(data, i) for i in range(r)]
 @let index %others = ${join(["1"] + ["%factor" + j for j in range(q)], " * ")}
-@let index %left = ${join(["1"] + sizes(data), " * ")} / max(%others, 1)
+@let index %left = ${join(["1"] + parts, " * ")} / max(%others, 1)
 @for j in range(q)
 @let index %size${j} = %wanted${j} == -1 ? %left : %wanted${j}
 @end

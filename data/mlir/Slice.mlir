@@ -1,7 +1,10 @@
 // Every so-manieth element between two ends, along some axes: a view, not a copy. Ends may be far
 // outside and count from the end if below zero, so that they are computed in i64.
 @set r = rank(data)
-@set n = dim(starts, 0)
+// All lists are equally long, so that one whose length is known is enough; a scalar is a list of one.
+@set lengths = [rank(list) == 0 ? 1 : dim(list, 0) for list in [starts, ends] + (has(axes) ? [axes] : []) + (has(steps) ? [steps] : [])]
+@set known_lengths = [length for length in lengths if known(length)]
+@set n = known_lengths ? known_lengths[0] : none
 @if not known(n)
 @refuse "the number of its starts is not known"
 @end
@@ -25,6 +28,7 @@
 @end
 @if not axes_known
 @do elements(axes, n, "%axis")
+@do check_axes(n, "%axis", r)
 @end
 @end
 @set offsets = []

@@ -15,6 +15,7 @@ cf.assert %one${i}, "${place()}: an axis that it leaves out is not of size 1"
 @set groups = [[range(k == 0 ? 0 : stay[k - 1] + 1, k == q - 1 ? r : stay[k] + 1), [k]] for k in range(q)]
 @do regrouped(data, dims(data), scalar(data), squeezed, dims(squeezed), groups, [size(data, i) for i in stay])
 @else
+@do check_length(axes, r - q)
 @do axis_mask(axes, r, "%gone")
 @do places(["%gone" + i for i in range(r)], sizes(data), q, "%left")
 @set sizes = ["%left" + j for j in range(q)]

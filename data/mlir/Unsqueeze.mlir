@@ -9,6 +9,7 @@
 @set before = [len([k for k in range(j) if not (k in new)]) for j in range(q)]
 @do regrouped(data, dims(data), scalar(data), expanded, dims(expanded), groups, [j in new ? "" : size(data, before[j]) for j in range(q)])
 @else
+@do check_length(axes, q - r)
 @do axis_mask(axes, q, "%new")
 @let index %place0 = 0
 @for j in range(q)

@@ -247,21 +247,20 @@ static enum cm_status taken(struct cm_api_compile *c, enum cameo_status status,
                               : cm_fail(&c->err, (enum cm_status)status, "%.1000s", err->message);
 }
 
-/* The model, or its training step, of core operators alone. */
+/* The model, or its training step, of core operators, and of those that are compiled whole. */
 static enum cm_status expand(struct cm_api_compile *c)
 {
-    struct cameo_expand_options core = CAMEO_EXPAND_OPTIONS_INIT;
     const struct cameo_model *from = c->model;
     struct cameo_error err;
 
-    core.core = true;
     if (c->options.train_step) {
         CM_TRY(taken(c, cameo_model_step(c->model, false, &c->step, &err), &err));
         CM_TRY(cm_api_begin_state(c));
         from = c->step;
     }
     CM_TRY(next_step(c, "expanding to core operators"));
-    return taken(c, cameo_model_expand(from, &core, &c->core, NULL, &err), &err);
+    return cm_api_expand_to(from, c->emit == CAMEO_EMIT_CORE ? NULL : cm_mlir_takes_whole, &c->core,
+                            &c->err);
 }
 
 /* The dialect is a form of models, so it is saved like one. */

@@ -11,6 +11,7 @@ struct expand_call {
     const struct cameo_model *from;
     struct cameo_model *made;
     struct cameo_expand_options options;
+    bool (*keeps)(struct cm_str domain, struct cm_str name);
     struct cameo_expansion *report; /* in the arena of made */
     struct cm_error err;
 };
@@ -67,6 +68,7 @@ static enum cm_status expand_guarded(struct cm_guard *guard, void *arg)
                                               .except = call->options.except,
                                               .operators = call->options.operators,
                                               .core = call->options.core,
+                                              .keeps = call->keeps,
                                               .registry = registry};
     call->report = CM_NEW(arena, struct cameo_expansion);
     CM_TRY(cm_expand_model(call->from->file, &options, arena, &call->made->file, &report, &left,
@@ -97,6 +99,23 @@ enum cameo_status cameo_model_expand(const struct cameo_model *model,
             *report = call.report;
     }
     return cm_api_done(status, &call.err, err);
+}
+
+enum cm_status cm_api_expand_to(const struct cameo_model *model,
+                                bool (*keeps)(struct cm_str domain, struct cm_str name),
+                                struct cameo_model **out, struct cm_error *err)
+{
+    struct expand_call call = {.from = model,
+                               .options = (struct cameo_expand_options)CAMEO_EXPAND_OPTIONS_INIT,
+                               .keeps = keeps};
+
+    call.options.core = true;
+    const enum cm_status status =
+        cm_api_derive(model, expand_guarded, &call, &call.made, &call.err);
+    *out = status == CM_OK ? call.made : NULL;
+    if (status)
+        *err = call.err;
+    return status;
 }
 
 enum cameo_level cameo_operator_level(const char *domain, const char *name)

@@ -10,15 +10,27 @@
 
 /* ---- nodes ---- */
 
-const struct cm_mlir_template *cm_mlir_template_of(const struct cm_node *node)
+static const struct cm_mlir_template *find_template(struct cm_str domain, struct cm_str op_type)
 {
     char name[200];
 
     /* Operators of other domains than ai.onnx are in a folder of its name. */
-    if (node->domain.size == 0 || cm_str_is(node->domain, "ai.onnx"))
-        return cm_mlir_template_find(node->op_type);
-    snprintf(name, sizeof name, "%.*s/%.*s", CM_STR_FMT(node->domain), CM_STR_FMT(node->op_type));
+    if (domain.size == 0 || cm_str_is(domain, "ai.onnx"))
+        return cm_mlir_template_find(op_type);
+    snprintf(name, sizeof name, "%.*s/%.*s", CM_STR_FMT(domain), CM_STR_FMT(op_type));
     return cm_mlir_template_find(cm_str(name));
+}
+
+const struct cm_mlir_template *cm_mlir_template_of(const struct cm_node *node)
+{
+    return find_template(node->domain, node->op_type);
+}
+
+bool cm_mlir_takes_whole(struct cm_str domain, struct cm_str name)
+{
+    const struct cm_mlir_template *found = find_template(domain, name);
+
+    return found && strstr(found->text, "\n@whole\n");
 }
 
 bool cm_mlir_holds(const struct cm_mlir_use *use, const struct cm_mlir_template *text,

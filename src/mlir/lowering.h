@@ -36,6 +36,9 @@ struct cm_mlir_lower_options {
     const void *origin_arg;
 };
 
+/* Has the operator, which need not be core, a template that says @whole? */
+bool cm_mlir_takes_whole(struct cm_str domain, struct cm_str name);
+
 /* The program lives in arena; weights are those of the graph's module. All nodes that cannot be
  * lowered are found before it fails. */
 enum cm_status cm_mlir_lower(struct cm_graph *graph, const struct cm_mlir_lower_options *options,

@@ -110,7 +110,9 @@ struct cm_str cm_template_name(struct cm_template_run *run, struct cm_str name, 
         name.data++;
         name.size--;
     }
-    if (!is_part && run->use->host->name(run->use->host->arg, name, &term) &&
+    /* A macro has what it is given, and names of its own: none of them is an operand of whoever
+     * uses it by chance. */
+    if (!is_part && !run->scope->caller && run->use->host->name(run->use->host->arg, name, &term) &&
         term.kind == CM_TERM_VALUE)
         return term.text;
     return cm_arena_printf(run->use->arena, "%%%.*s_%.*s", CM_STR_FMT(run->scope->prefix),
@@ -468,7 +470,7 @@ static void run_lines(struct cm_template_run *run, const struct line_list *lines
             const struct cm_term why = cm_template_eval(run, rest);
             const struct cm_str text = cm_term_print(run, &why);
             cm_template_refuse(run, "%.*s", CM_STR_FMT(text));
-        } else if (!directive(line, "elementwise", &rest)) {
+        } else if (!directive(line, "elementwise", &rest) && !directive(line, "whole", &rest)) {
             cm_template_wrong(run, "'%.*s' is not a directive", CM_STR_FMT(bare));
         }
     }

@@ -12,13 +12,9 @@ ${to}${i} = scf.for %k${i} = %zero to %n step %one iter_args(%so_far${i} = %no) 
 @let i1 %any${i} = %so_far${i} || %is${i}
   scf.yield %any${i} : i1
 }
+@let index %one_of${i} = ${to}${i} ? 1 : 0
 @end
-%outside = scf.for %k = %zero to %n step %one iter_args(%so_wrong = %no) -> (i1) {
-  %raw = tensor.extract ${axes}[%k] : ${type(axes)}
-@let index %given = index(${elem(axes)} %raw)
-@let i1(index) %is_wrong = %given < ${0 - r} || %given >= ${r}
-@let i1 %bad = %so_wrong || %is_wrong
-  scf.yield %bad : i1
-}
-@let i1 %inside = !%outside
-cf.assert %inside, "${place()}: an axis is outside the tensor"
+// As many axes as are listed, unless one of them is listed twice or is none.
+@let index %found = ${join(["0"] + ["%one_of" + i for i in range(r)], " + ")}
+@let i1(index) %once = %found == %n
+cf.assert %once, "${place()}: an axis is outside the tensor or listed twice"

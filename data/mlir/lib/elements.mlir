@@ -9,7 +9,7 @@
 @let i64 ${to}${k} = ${numbers[k]}
 @else
 %at${k} = arith.constant ${k} : index
-%raw${k} = tensor.extract ${list}[%at${k}] : ${type(list)}
+%raw${k} = tensor.extract ${list}[${rank(list) == 0 ? "" : "%at" + k}] : ${type(list)}
 @let i64 ${to}${k} = i64(${elem(list)} %raw${k})
 @end
 @end

@@ -162,7 +162,7 @@ static bool to_buffers(struct cm_mlir_build *build)
            cm_mlir_build_passes(build, "eliminate-empty-tensors,empty-tensor-to-alloc-tensor,"
                                        "one-shot-bufferize{bufferize-function-boundaries "
                                        "allow-return-allocs-from-loops},canonicalize,cse") &&
-           find_main(build) && cm_mlir_plan_arena(build) &&
+           cm_mlir_fill_gaps(build) && find_main(build) && cm_mlir_plan_arena(build) &&
            cm_mlir_build_passes(build, "canonicalize,cse");
 }
 

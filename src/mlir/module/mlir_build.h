@@ -61,6 +61,8 @@ bool cm_mlir_choose_target(struct cm_mlir_build *build);
 bool cm_mlir_number_checks(struct cm_mlir_build *build);
 /* Tensors of fixed size that a loop carries keep one buffer for all its turns. */
 bool cm_mlir_carry_in_place(struct cm_mlir_build *build);
+/* A view with gaps that is cast to a tensor without them is copied. */
+bool cm_mlir_fill_gaps(struct cm_mlir_build *build);
 /* Buffers of fixed size get places in the arena, all others calls of cm_allocate. */
 bool cm_mlir_plan_arena(struct cm_mlir_build *build);
 /* An address of a view becomes that of what it views and a distance. */

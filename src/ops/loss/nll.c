@@ -243,6 +243,9 @@ static enum cm_status nll_body(struct cm_body *b)
         mask = cm_emit(b, "Equal", target, cm_emit_scalar_like(b, target, ignored));
         safe = cm_emit(b, "Where", mask, cm_emit_scalar_like(b, target, 0), target);
     }
+    /* GatherElements counts from the end below 0; no class does. */
+    const cm_value below = cm_emit(b, "Less", safe, cm_emit_scalar_like(b, target, 0));
+    safe = cm_emit(b, "Where", below, cm_emit_scalar_like(b, target, INT32_MAX), safe);
     const cm_value picked =
         cm_emit_with(b, "GatherElements", CM_ATTRIBUTES(cm_attr_int(arena, "axis", 1)), input,
                      cm_emit(b, "Unsqueeze", safe, axis));

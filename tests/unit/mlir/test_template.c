@@ -218,6 +218,16 @@ void test_template__macros_give_variables_to_their_caller(void)
     fails("@set a = 1\n@give a", "@give is for variables of a macro, and 'a' is not one");
 }
 
+/* %x is an operand of the template; a macro that calls something so means its own. */
+void test_template__names_in_macros_are_not_operands_of_their_caller(void)
+{
+    const struct expansion e = expand("@do resize_filter(\"linear\", 0, \"%d\", \"%y\")\nop %x");
+
+    CHECK(e.status == CM_OK);
+    CHECK(strstr(e.host.text, "%n_m1_x = math.absf %n_d : f64\n") != NULL);
+    CHECK(strstr(e.host.text, "op %7\n") != NULL);
+}
+
 void test_template__mistakes_are_told_with_their_place(void)
 {
     fails("a\n${nothing}", "template 'test', line 2: nothing is called 'nothing'");
