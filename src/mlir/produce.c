@@ -308,7 +308,7 @@ static enum cm_status finish(struct production *p, struct cm_str object)
     CM_TRY(compile_library(p, &library));
     CM_TRY(cm_link_shared(&p->workspace, p->linker, o->target.triple, o->file, object, library,
                           p->glue.exported, p->glue.n_exported, &p->out->bytes, p->err));
-    if (library.size) {
+    if (library.size) { /* it has all that the object called */
         p->out->code_bytes = p->out->bytes.size > inside ? p->out->bytes.size - inside : 0;
         p->out->n_needs = 0;
     }

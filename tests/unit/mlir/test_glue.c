@@ -99,8 +99,8 @@ static void plain(struct cm_arena *arena)
     CHECK(has(glue.source, "static const uint16_t equal_dims[][4] = {{0, 0, 1, 0}, "));
     CHECK(has(glue.source, "\"a \\042check\\042\\012\""));
     CHECK(has(glue.source, "call->inputs[0].data, call->inputs[0].data, 0, "
-                           "(intptr_t)call->inputs[0].shape[0], (intptr_t)3, (intptr_t)(1 * 3), "
-                           "(intptr_t)(1)"));
+                           "(cm_index)call->inputs[0].shape[0], (cm_index)3, (cm_index)(1 * 3), "
+                           "(cm_index)(1)"));
     CHECK(!has(glue.source, "call->outputs[1].data, ")); /* it comes through cm_output */
     CHECK_INT(glue.n_exported, 3);
     CHECK_STRING(glue.exported[0], "net_run");
