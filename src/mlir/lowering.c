@@ -121,7 +121,7 @@ enum cm_status cm_mlir_nodes(struct cm_mlir_lowering *l, struct cm_graph *graph,
         l->is_told = false;
         if (status == CM_OK && err)
             *err = one;
-        status = one.status;
+        status = status ? status : one.status;
     }
     return status;
 }
@@ -236,7 +236,8 @@ static void write_output(struct cm_mlir_lowering *l, size_t index, cm_value valu
             CM_STR_FMT(name), index, CM_STR_FMT(text), CM_STR_FMT(memory));
 }
 
-/* The state of random numbers that is no argument comes before all that draws. It may need a weight.
+/* The state of random numbers that is no argument comes before all that draws. It may need a
+ * weight.
  */
 static void begin_random(struct cm_mlir_lowering *l)
 {
@@ -304,7 +305,7 @@ enum cm_status cm_mlir_lower(struct cm_graph *graph, const struct cm_mlir_lower_
         (void)cm_error_context(&one, one.status, "input '%.*s'", CM_STR_FMT(name));
         if (status == CM_OK && err)
             *err = one;
-        status = one.status;
+        status = status ? status : one.status;
     }
     struct cm_error first = {0};
     const enum cm_status nodes = cm_mlir_nodes(&l, graph, &first);

@@ -171,7 +171,8 @@ static void skip_limits(struct wasm_reader *r)
         wasm_number(r);
 }
 
-static void list_imports(struct cm_str section, struct cm_arena *arena, struct name_list *list)
+/* False: it ends too early. */
+static bool list_imports(struct cm_str section, struct cm_arena *arena, struct name_list *list)
 {
     struct wasm_reader r = {.bytes = section};
 
@@ -189,6 +190,7 @@ static void list_imports(struct cm_str section, struct cm_arena *arena, struct n
         if (kind == WASM_FUNCTION && !r.failed)
             *CM_PUSH(arena, list) = name;
     }
+    return !r.failed;
 }
 
 static bool read_wasm(struct cm_str object, struct cm_arena *arena, struct cm_object_facts *out,
@@ -204,11 +206,11 @@ static bool read_wasm(struct cm_str object, struct cm_arena *arena, struct cm_ob
         const struct cm_str section = wasm_bytes(&r);
 
         if (number == WASM_IMPORTS)
-            list_imports(section, arena, list);
+            r.failed = !list_imports(section, arena, list) || r.failed;
         if (number == WASM_CODE || number == WASM_DATA)
             out->bytes += section.size;
     }
-    return true;
+    return !r.failed;
 }
 
 bool cm_object_read(struct cm_str object, struct cm_arena *arena, struct cm_object_facts *out)

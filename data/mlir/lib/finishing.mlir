@@ -1,6 +1,6 @@
 // What a kernel in C is to do with the parts of y that it has finished: gives `other`, the address of
-// a tensor that is read besides, and `code`, that of a function for all that follows y element by
-// element; both are 0 where nothing does. See src/mlir/lowering_finish.c.
+// a tensor that is read besides, and `code`, 2 and that of a function for all that follows y element
+// by element (cameo_finish of src/mlir/kernels/kernels.h); both are 0 where nothing does. See src/mlir/lowering_finish.c.
 @macro y
 @set other = 0
 @set code = 0
@@ -11,7 +11,8 @@
 %function = func.constant ${rest[0]} : ${F}
 %pointer = builtin.unrealized_conversion_cast %function : ${F} to !llvm.ptr
 %number = llvm.ptrtoint %pointer : !llvm.ptr to i64
-${code} = arith.index_cast %number : i64 to index
+%place = arith.index_cast %number : i64 to index
+@let index ${code} = %place + 2
 @if has(rest[1])
 @set other = fresh()
 @do address(rest[1], dims(rest[1]), elem(rest[1]), other)

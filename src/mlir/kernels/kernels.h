@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Products and convolutions that compiled models call. The sources beside this header are compiled
  * for the target together with the model, so they need nothing but memcpy and memset: they do not
  * allocate, keep no state, start no threads. Each compiles alone and includes files of this folder
@@ -23,12 +24,10 @@
  *     CAMEO_RELU            x < 0 ? 0 : x           low and high do not matter
  *     CAMEO_CLIP            x < low ? low : x, then x > high ? high : x
  *
- * so that NaN stays NaN. Any other number is the address of a cameo_finish, which cameo_product_*
- * and cameo_conv_* of f32 and f64 (not those of gradients) call instead for each part of y that is
- * otherwise done, as soon as it is: it gets the residual, which is not added, and lies apart from
- * y.
- */
-// SPDX-License-Identifier: Apache-2.0
+ * so that NaN stays NaN. Any other number is CAMEO_CLIP and the address of a cameo_finish (which
+ * may be 1 in WebAssembly). cameo_product_* and cameo_conv_* of f32 and f64, not those of
+ * gradients, call it instead for each part of y that is otherwise done, as soon as it is: it gets
+ * the residual, which is not added, and lies apart from y. */
 #ifndef CM_MLIR_KERNELS_KERNELS_H
 #define CM_MLIR_KERNELS_KERNELS_H
 
@@ -37,9 +36,9 @@
 enum { CAMEO_NO_ACTIVATION = 0, CAMEO_RELU = 1, CAMEO_CLIP = 2 };
 
 /* Changes `columns` elements of each of `rows` rows of y, which lie `step` elements apart. `other`
- * is the address of the elements of the residual that lie where these do, or 0. */
-typedef void cameo_finish(intptr_t y, intptr_t other, intptr_t rows, intptr_t step,
-                          intptr_t columns);
+ * is the address of the elements of the residual that lie where these do, or 0. It is generated,
+ * and so its numbers have 64 bits on every target. */
+typedef void cameo_finish(int64_t y, int64_t other, int64_t rows, int64_t step, int64_t columns);
 
 enum {
     CAMEO_SCRATCH_LEAST = 16384,

@@ -1,7 +1,7 @@
 /* What a C library would have, for targets that have none: memory, and as much of math.h as
  * compiled models call. A module of WebAssembly is linked with it, so that it imports nothing.
  *
- * Results are right to a few units in the last place of a double; those of floats come from
+ * Results are right to some units in the last place of a double; those of floats come from
  * doubles and are mostly rounded right. Speed matters less: what models call often, on floats, is
  * part of their own code. */
 // SPDX-License-Identifier: Apache-2.0
@@ -668,11 +668,11 @@ static double erfc_(double x)
     const struct pair square = product_of(x, x);
     double fraction = 0;
 
-    if (x != x || x < 2)
+    if (x != x || x < 1) /* not much is cancelled */
         return 1 - erf_(x);
     if (x > 28)
         return 0;
-    for (int n = 120; n > 0; n--)
+    for (int n = 400; n > 0; n--)
         fraction = n / 2.0 / (x + fraction);
     return power_of_e(-square.high, -square.low) / (x + fraction) * 0.56418958354775629;
 }

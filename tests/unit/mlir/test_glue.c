@@ -166,8 +166,8 @@ static const struct cm_mlir_program step = {
 
 static void training(struct cm_arena *arena)
 {
-    struct cm_glue_variable variables[] = {{CM_STR("rate"), 0, 4, 0, 1, -1},
-                                           {CM_STR("W"), 1, 24, 0, 0, 1}};
+    struct cm_glue_variable variables[] = {{CM_STR("rate"), 0, 4, 0, 1, -1, false},
+                                           {CM_STR("W"), 1, 24, 0, 0, 1, false}};
     struct cm_glue_state state = {.variables = variables, .count = 2, .initial_offset = 192};
     const struct cm_glue_options options = {.name = "net",
                                             .source = "net.onnx",

@@ -266,13 +266,12 @@ void test_kernels_conv__channels_apart_agree_with_sums_in_double(void)
 }
 
 /* Not the same when it is done twice. */
-static void double_and_add(intptr_t y, intptr_t other, intptr_t rows, intptr_t step,
-                           intptr_t columns)
+static void double_and_add(int64_t y, int64_t other, int64_t rows, int64_t step, int64_t columns)
 {
-    float *to = (float *)y;
-    const float *from = (const float *)other;
-    for (intptr_t r = 0; r < rows; r++)
-        for (intptr_t c = 0; c < columns; c++)
+    float *to = (float *)(intptr_t)y;
+    const float *from = (const float *)(intptr_t)other;
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < columns; c++)
             to[r * step + c] = 2 * to[r * step + c] + (from ? from[r * step + c] : 1);
 }
 
@@ -286,7 +285,7 @@ static void check_finish(struct kernel_random *random, const struct kernel_conv 
     const enum weights weights = (enum weights)kernel_pick(random, AS_THEY_LIE, IN_COLUMNS);
     const int64_t bytes = kernel_pick(random, 0, 1) ? CAMEO_SCRATCH_BYTES : CAMEO_SCRATCH_LEAST;
     run_conv(v, weights, x, w, plain, bias, NULL, CAMEO_NO_ACTIVATION, bytes);
-    run_conv(v, weights, x, w, y, bias, other, (intptr_t)double_and_add, bytes);
+    run_conv(v, weights, x, w, y, bias, other, (intptr_t)double_and_add + CAMEO_CLIP, bytes);
     double_and_add((intptr_t)plain, (intptr_t)other, 1, count, count);
     bool same = true;
     for (int64_t i = 0; i < count; i++)
@@ -304,8 +303,7 @@ void test_kernels_conv__a_function_finishes_every_element_once(void)
 {
     struct kernel_random random = {7};
     for (int i = 0; i < KERNEL_CASES; i++) {
-        const struct kernel_conv v =
-            i % 2 ? pick_depthwise(&random) : kernel_conv_pick(&random);
+        const struct kernel_conv v = i % 2 ? pick_depthwise(&random) : kernel_conv_pick(&random);
         check_finish(&random, &v);
     }
 }
