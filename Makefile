@@ -62,6 +62,7 @@ test-compiled: ## ONNX's node suite and random graphs through compiled code, hal
 	@tools/setup.sh compile
 	@tools/build.sh release tests
 	@$(PYTHON) tools/test_compiled.py build --random 300 $(COMPILED)
+	@$(PYTHON) tests/train/check_compiled.py build/cameo tests/models
 	@$(PYTHON) tools/hostile_compiled.py build
 
 test-checkpoints: ## other frameworks continue what Cameo wrote, and the other way; installs them: CHECKPOINTS=test_jax

@@ -175,6 +175,8 @@ struct cm_str cm_glue_variable_type(struct cm_glue_writer *w, const struct cm_gl
 {
     const struct cm_mlir_program *p = w->program;
 
+    if (v->is_random)
+        return cm_arena_printf(w->arena, "int64[%zu]", p->n_random);
     if (v->input < 0 && v->output < 0)
         return CM_STR("");
     return cm_mlir_port_type(w->arena,

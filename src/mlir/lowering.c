@@ -236,11 +236,22 @@ static void write_output(struct cm_mlir_lowering *l, size_t index, cm_value valu
             CM_STR_FMT(name), index, CM_STR_FMT(text), CM_STR_FMT(memory));
 }
 
+/* The state of random numbers that is no argument comes before all that draws. It may need a weight.
+ */
+static void begin_random(struct cm_mlir_lowering *l)
+{
+    struct cm_mlir_text whole = {0};
+
+    if (l->options->n_entries)
+        return;
+    cm_mlir_put(l, &whole, cm_mlir_own_random(l));
+    cm_mlir_put(l, &whole, (struct cm_str){l->body.items, l->body.count});
+    l->body = whole;
+}
+
 static struct cm_str assemble(struct cm_mlir_lowering *l, const struct cm_mlir_text *arguments)
 {
     struct cm_mlir_text out = {0};
-    /* It may define a constant. */
-    const struct cm_str random = l->options->n_entries ? CM_STR_NONE : cm_mlir_own_random(l);
 
     cm_mlir_put(
         l, &out,
@@ -255,7 +266,6 @@ static struct cm_str assemble(struct cm_mlir_lowering *l, const struct cm_mlir_t
     cm_mlir_put(l, &out, (struct cm_str){arguments->items, arguments->count});
     cm_mlir_put(l, &out, CM_STR(") {\n"));
     cm_mlir_put(l, &out, (struct cm_str){l->constants.items, l->constants.count});
-    cm_mlir_put(l, &out, random);
     cm_mlir_put(l, &out, (struct cm_str){l->body.items, l->body.count});
     cm_mlir_put(l, &out, CM_STR("    return\n  }\n}\n"));
     *CM_PUSH(l->arena, &out) = '\0';
@@ -311,6 +321,7 @@ enum cm_status cm_mlir_lower(struct cm_graph *graph, const struct cm_mlir_lower_
     }
     if (err && err->status != CM_OK)
         return err->status;
+    begin_random(&l);
     cm_mlir_place_weights(&l);
     *out = (struct cm_mlir_program){.text = assemble(&l, &arguments),
                                     .inputs = inputs,

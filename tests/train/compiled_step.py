@@ -26,9 +26,9 @@ class Step:
     def __init__(self, path):
         header = open(path.replace(".so", ".h")).read()
         self.inputs = re.findall(r"STEP_IN_\w+ = \d+, /\* ([^:]+):", header)
-        outputs = re.findall(r"STEP_OUT_\w+ = \d+, /\* ([^:]+): (\w+)\[", header)
+        outputs = re.findall(r"STEP_OUT_\w+ = \d+, /\* ([^:]+): (\w+)[\[,]", header)
         self.outputs = [(name, TYPES[kind]) for name, kind in outputs]
-        places = re.findall(r"/\* at (\d+): (.*), (\d+) bytes \*/", header)
+        places = re.findall(r"/\* at (\d+): (.*), \w+(?:\[[\d,]*\])?, (\d+) bytes \*/", header)
         self.places = {name: (int(at), int(size)) for at, name, size in places}
         self.library = ctypes.CDLL(path)
         self.library.step_error.restype = ctypes.c_char_p

@@ -9,7 +9,7 @@ find_program(CAMEO_LLD ld.lld-19)
 mark_as_advanced(CAMEO_CLANG CAMEO_LLD)
 if(TARGET cameo_mlir AND CAMEO_CLANG AND CAMEO_LLD)
   cameo_add_test(train/compiled suite ${VENV_PYTHON} ${TESTS_DIR}/train/check_compiled.py
-                 ${CMAKE_BINARY_DIR}/cameo ${TESTS_DIR}/models)
+                 ${CMAKE_BINARY_DIR}/cameo ${TESTS_DIR}/models --sample)
   cameo_add_test(train/compiled_training suite ${VENV_PYTHON}
                  ${TESTS_DIR}/train/check_compiled_training.py ${CMAKE_BINARY_DIR}/cameo
                  ${TESTS_DIR}/models)

@@ -101,18 +101,16 @@ void kernel_conv_walk(const struct kernel_conv *v, kernel_visit_fn *visit, void 
         return;
     const int64_t from_channels = v->in_channels / v->groups;
     const int64_t to_channels = v->out_channels / v->groups;
-    for (int64_t n = 0; n < v->batch; n++)
-        for (int64_t o = 0; o < v->out_channels; o++)
+    for (int64_t i = 0; i < taps * places; i++) {
+        const int64_t t = i / places, p = i % places, from = source(v, p, t);
+        for (int64_t j = 0; j < v->batch * v->out_channels && from >= 0; j++) {
+            const int64_t n = j / v->out_channels, o = j % v->out_channels;
+            const int64_t first = n * v->in_channels + o / to_channels * from_channels;
             for (int64_t c = 0; c < from_channels; c++)
-                for (int64_t t = 0; t < taps; t++)
-                    for (int64_t p = 0; p < places; p++) {
-                        const int64_t from = source(v, p, t);
-                        const int64_t channel = o / to_channels * from_channels + c;
-                        if (from >= 0)
-                            visit(arg, (n * v->in_channels + channel) * plane + from,
-                                  (o * from_channels + c) * taps + t,
-                                  (n * v->out_channels + o) * places + p);
-                    }
+                visit(arg, (first + c) * plane + from, (o * from_channels + c) * taps + t,
+                      j * places + p);
+        }
+    }
 }
 
 struct kernel_conv kernel_conv_pick(struct kernel_random *random)

@@ -224,7 +224,7 @@ static void random_state(struct cm_arena *arena)
     CHECK_INT(variables[1].offset, 64);
     CHECK_INT(state.changed_bytes, 128);
     CHECK_OK(cm_glue_write(&drawing, &options, arena, &glue, &err), &err);
-    CHECK(has(glue.header, "/* at 64: cameo/random, 24 bytes */"));
+    CHECK(has(glue.header, "/* at 64: cameo/random, int64[3], 24 bytes */"));
     CHECK(has(glue.header, "void net_seed(void *state, uint64_t seed);"));
     CHECK(has(glue.source, "memcpy(random, (const unsigned char *)call->state + 64, 24);"));
     CHECK(has(glue.source, "random, random, 0, 3, 1"));
