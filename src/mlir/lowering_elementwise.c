@@ -515,8 +515,13 @@ enum cm_status cm_mlir_region(struct cm_mlir_lowering *l, const struct cm_node *
 {
     struct cm_graph *graph = node->bodies[0].graph;
 
-    for (size_t i = 0; i < graph->n_inputs; i++)
-        l->names[graph->inputs[i]] = renamed(l, cm_node_input(node, (int)i), graph->inputs[i]);
+    for (size_t i = 0; i < graph->n_inputs; i++) {
+        const cm_value outside = cm_node_input(node, (int)i), inside = graph->inputs[i];
+        l->names[inside] = renamed(l, outside, inside);
+        /* Weights are known in the body too, so that they can be packed. */
+        if (!cm_value_get(l->module, outside)->is_state)
+            cm_value_get(l->module, inside)->fact.constant = cm_mlir_contents(l, outside);
+    }
     CM_TRY(cm_mlir_nodes(l, graph, err));
     for (size_t o = 0; o < graph->n_outputs; o++)
         l->names[node->outputs[o]] = renamed(l, graph->outputs[o].value, node->outputs[o]);

@@ -7,8 +7,8 @@
  * `other` is the address of the elements of another tensor of that shape that lie where y's do.
  * Functions that do the same are one.
  *
- * Followers are taken as long as nobody else reads what they read; where a region ends in a chain
- * of them, those behind the region too. */
+ * Followers are taken as long as nobody else reads what they read: x * sigmoid(x) is two, of which
+ * both read the product. Where a region ends in a chain of them, those behind the region too. */
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/op.h"
 #include "mlir/lowering_state.h"
@@ -20,13 +20,18 @@ struct cm_mlir_finish {
     struct cm_str symbol;
 };
 
+struct chain_value {
+    cm_value value;
+    int maker; /* which follower; -1: the product */
+};
+
 struct finish_chain {
     struct cm_mlir_lowering *l;
-    cm_value first;       /* the product */
-    cm_value last;        /* of what has been taken so far */
     struct cm_node *stop; /* what lies before it is there when the product is computed */
+    struct chain_value values[2 * FOLLOWERS + 1]; /* a region gives one another name */
+    int n_values;
+    int open; /* the first of the values that may be read yet */
     const struct cm_node *followers[FOLLOWERS];
-    cm_value reads[FOLLOWERS]; /* the value of the chain that each reads */
     int count;
     cm_value other;
 };
@@ -59,56 +64,109 @@ static bool is_there(const struct finish_chain *chain, cm_value value)
     return false;
 }
 
-/* The one node that reads the chain's last value; NULL: there are several, or it leaves the graph.
- */
-static struct cm_node *reader_of(const struct finish_chain *chain)
+static void push_value(struct finish_chain *chain, cm_value value, int maker)
 {
-    const struct cm_use *use = cm_value_get(chain->l->module, chain->last)->uses;
-    struct cm_node *node = use ? use->node : NULL;
+    chain->values[chain->n_values++] = (struct chain_value){value, maker};
+}
 
-    for (; use; use = use->next)
-        if (use->node != node || use->graph != chain->stop->graph)
-            return NULL;
-    return node;
+static const struct chain_value *find_value(const struct finish_chain *chain, cm_value value)
+{
+    for (int i = 0; i < chain->n_values; i++)
+        if (chain->values[i].value == value)
+            return &chain->values[i];
+    return NULL;
+}
+
+static bool is_taken(const struct finish_chain *chain, const struct cm_node *node)
+{
+    for (int f = 0; f < chain->count; f++)
+        if (chain->followers[f] == node)
+            return true;
+    return false;
 }
 
 /* Where a region gives the chain's last value to the graph around it, it goes on there. */
 static bool leave_region(struct finish_chain *chain)
 {
-    const struct cm_value_def *def = cm_value_get(chain->l->module, chain->last);
+    const struct chain_value last = chain->values[chain->n_values - 1];
+    const struct cm_value_def *def = cm_value_get(chain->l->module, last.value);
     struct cm_node *owner = chain->stop->graph->owner;
 
-    if (def->n_uses != 1 || def->uses->node || def->uses->graph != chain->stop->graph || !owner ||
-        !cm_mlir_is_region(owner) || owner->n_outputs != 1 ||
-        !is_same_type(chain->l, chain->last, owner->outputs[0]))
+    if (chain->n_values == CM_COUNT(chain->values) || def->n_uses != 1 || def->uses->node ||
+        def->uses->graph != chain->stop->graph || !owner || !cm_mlir_is_region(owner) ||
+        owner->n_outputs != 1 || !is_same_type(chain->l, last.value, owner->outputs[0]))
         return false;
     chain->stop = owner;
-    chain->last = owner->outputs[0];
+    chain->open = chain->n_values;
+    push_value(chain, owner->outputs[0], last.maker);
+    return true;
+}
+
+/* Can a node be computed from the chain's values, single numbers and one other tensor? */
+static bool may_follow(const struct finish_chain *chain, const struct cm_node *node,
+                       cm_value *other)
+{
+    struct cm_mlir_lowering *l = chain->l;
+    const cm_value first = chain->values[0].value;
+
+    *other = chain->other;
+    if (node->n_outputs != 1 || cm_mlir_contents(l, node->outputs[0]) ||
+        !cm_mlir_is_elementwise(l, node) || !is_same_type(l, first, node->outputs[0]))
+        return false;
+    for (int i = 0; i < node->n_inputs; i++) {
+        const cm_value value = cm_node_input(node, i);
+        if (!value || find_value(chain, value) || value == *other || cm_mlir_is_single(l, value))
+            continue;
+        if (*other || !is_same_type(l, first, value) || !is_there(chain, value))
+            return false;
+        *other = value;
+    }
     return true;
 }
 
 static bool take_reader(struct finish_chain *chain)
 {
-    struct cm_mlir_lowering *l = chain->l;
-    struct cm_node *node = reader_of(chain);
-    cm_value other = chain->other;
-
-    if (!node || chain->count == FOLLOWERS || node->n_outputs != 1 ||
-        cm_mlir_contents(l, node->outputs[0]) || !cm_mlir_is_elementwise(l, node) ||
-        !is_same_type(l, chain->last, node->outputs[0]))
+    if (chain->count == FOLLOWERS || chain->n_values == CM_COUNT(chain->values))
         return false;
-    for (int i = 0; i < node->n_inputs; i++) {
-        const cm_value value = cm_node_input(node, i);
-        if (!value || value == chain->last || value == other || cm_mlir_is_single(l, value))
-            continue;
-        if (other || !is_same_type(l, chain->first, value) || !is_there(chain, value))
-            return false;
-        other = value;
+    for (int i = chain->open; i < chain->n_values; i++) {
+        const struct cm_use *use = cm_value_get(chain->l->module, chain->values[i].value)->uses;
+        for (; use; use = use->next) {
+            cm_value other;
+            if (!use->node || use->graph != chain->stop->graph || is_taken(chain, use->node) ||
+                !may_follow(chain, use->node, &other))
+                continue;
+            chain->other = other;
+            push_value(chain, use->node->outputs[0], chain->count);
+            chain->followers[chain->count++] = use->node;
+            return true;
+        }
     }
-    chain->other = other;
-    chain->reads[chain->count] = chain->last;
-    chain->followers[chain->count++] = node;
-    chain->last = node->outputs[0];
+    return false;
+}
+
+/* Is the chain's last value the only one that others read? */
+static bool is_closed(const struct finish_chain *chain)
+{
+    for (int i = chain->open; i < chain->n_values - 1; i++) {
+        const struct cm_use *use = cm_value_get(chain->l->module, chain->values[i].value)->uses;
+        for (; use; use = use->next)
+            if (!use->node || !is_taken(chain, use->node))
+                return false;
+    }
+    return true;
+}
+
+/* As few readers as it takes for one value to be left; none where that cannot be. */
+static bool take_readers(struct finish_chain *chain)
+{
+    struct finish_chain longer = *chain;
+
+    do {
+        if (!take_reader(&longer))
+            return false;
+    } while (!is_closed(&longer));
+    longer.open = longer.n_values - 1;
+    *chain = longer;
     return true;
 }
 
@@ -128,29 +186,29 @@ static enum cm_status put_followers(struct finish_chain *chain, struct cm_str *l
                                     struct cm_error *err)
 {
     struct cm_mlir_lowering *l = chain->l;
+    struct cm_str results[FOLLOWERS];
 
-    *last = CM_STR("%y_element");
     for (int f = 0; f < chain->count; f++) {
         const struct cm_node *node = chain->followers[f];
         struct cm_str *scalars = CM_NEW_ARRAY(l->arena, struct cm_str, (size_t)node->n_inputs + 1);
-        struct cm_str result;
         for (int i = 0; i < node->n_inputs; i++) {
             const cm_value value = cm_node_input(node, i);
-            if (value == chain->reads[f])
-                scalars[i] = *last;
+            const struct chain_value *found = value ? find_value(chain, value) : NULL;
+            if (found)
+                scalars[i] = found->maker < 0 ? CM_STR("%y_element") : results[found->maker];
             else if (value && value == chain->other)
                 scalars[i] = CM_STR("%other_element");
         }
-        CM_TRY(cm_mlir_elements(l, node, scalars, &result, err));
-        *last = result;
+        CM_TRY(cm_mlir_elements(l, node, scalars, &results[f], err));
     }
+    *last = results[chain->count - 1];
     return CM_OK;
 }
 
 static enum cm_status put_function(struct finish_chain *chain, struct cm_error *err)
 {
     struct cm_mlir_lowering *l = chain->l;
-    const char *type = cm_mlir_scalar(cm_mlir_type(l, chain->first)->dtype);
+    const char *type = cm_mlir_scalar(cm_mlir_type(l, chain->values[0].value)->dtype);
     struct cm_str last;
 
     cm_mlir_line(l, "%%zero = arith.constant 0 : index");
@@ -218,12 +276,13 @@ static bool write_function(struct finish_chain *chain, struct cm_str *text)
 struct cm_term cm_mlir_finish(struct cm_mlir_lowering *l, cm_value value)
 {
     struct cm_node *product = cm_value_get(l->module, value)->node;
-    struct finish_chain chain = {.l = l, .first = value, .last = value, .stop = product};
+    struct finish_chain chain = {.l = l, .stop = product};
     struct cm_str text;
 
     if (!product)
         return CM_TERM_ABSENT;
-    while (take_reader(&chain) || leave_region(&chain))
+    push_value(&chain, value, -1);
+    while (take_readers(&chain) || leave_region(&chain))
         ;
     if (!chain.count || !write_function(&chain, &text))
         return CM_TERM_ABSENT; /* why a follower cannot be lowered is told where its turn comes */

@@ -137,6 +137,8 @@ void test_lowering_bodies__a_convolution_takes_what_follows_it(void)
     check_holds(CONV_OF "  y = Relu(c)\n}", "func.constant @cm_finish_0", "linalg.generic");
     check_holds(CONV_OF "  s = Add(x, c)\n  y = Relu(s)\n}", "%other_element", "linalg.generic");
     check_holds(CONV_OF "  g = Sigmoid(c)\n  y = Mul(c, g)\n}", "@cm_finish_0", "linalg.generic");
+    check_holds(CONV_OF "  g = Sigmoid(c)\n  m = Mul(c, g)\n  n = Neg(m)\n  y = Sub(n, m)\n}",
+                "@cm_finish_0", "linalg.generic");
 }
 
 void test_lowering_bodies__equal_functions_behind_convolutions_are_one(void)

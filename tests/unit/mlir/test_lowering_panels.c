@@ -84,6 +84,14 @@ void test_panels__sizes_choose_the_kernel_of_a_convolution(void)
                 "y = Conv<pads = [1, 1, 1, 1]>(x, w)", "cameo_conv_packed_f32");
 }
 
+/* A residual and what follows make a region of the convolution, which is a body with inputs. */
+void test_panels__weights_are_known_in_a_region(void)
+{
+    check_calls("(float[1,32,14,14] x) => (float[1,32,14,14] y)", "[32, 32, 3, 3]",
+                "c = Conv<pads = [1, 1, 1, 1]>(x, w) s = Add(c, x) y = Relu(s)",
+                "cameo_conv_direct_f32");
+}
+
 void test_panels__products_read_them_and_other_types_do_not(void)
 {
     check_calls("(float[8,30] x) => (float[8,20] y)", "[30, 20]", "y = MatMul(x, w)",
