@@ -1,10 +1,10 @@
-// SPDX-License-Identifier: Apache-2.0
 /* Products and convolutions that compiled models call. The sources beside this header are compiled
  * for the target together with the model, so they need nothing but memcpy and memset: they do not
  * allocate, keep no state, start no threads. Each compiles alone and includes files of this folder
- * only. The vectors and tiles follow from what the compiler says of the target.
- *
- * Addresses and sizes are intptr_t: what MLIR calls `index`. Sizes, rows and columns count
+ * only. The vectors and tiles follow from what the compiler says of the target. */
+// SPDX-License-Identifier: Apache-2.0
+
+/* Addresses and sizes are intptr_t: what MLIR calls `index`. Sizes, rows and columns count
  * elements, never bytes. Any size may be 0: a sum over nothing is 0 (then bias, residual and
  * activation). Operands are aligned to their elements; results do not overlap operands, except
  * that a residual may lie where the result does.
