@@ -18,6 +18,7 @@ import importlib.util
 import os
 import pkgutil
 import re
+import signal
 import sys
 import sysconfig
 import time
@@ -132,6 +133,8 @@ def sources():
 
 
 def main():
+    # A shell lets what it starts in the background ignore Ctrl-C, which some tests send.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--slow", type=float, default=5)
