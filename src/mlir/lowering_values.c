@@ -104,29 +104,35 @@ struct cm_str cm_mlir_value_type(struct cm_mlir_lowering *l, cm_value value)
     return cm_mlir_type_text(l->arena, "tensor", type->dtype, type->rank, type->dims);
 }
 
+/* What stands for a group of nodes has values that no file names. */
+static struct cm_str told_name(struct cm_mlir_lowering *l, const struct cm_value_def *def)
+{
+    return def->name.size ? cm_arena_printf(l->arena, "'%.*s'", CM_STR_FMT(def->name))
+                          : CM_STR("a value in it");
+}
+
 enum cm_status cm_mlir_check_value(struct cm_mlir_lowering *l, cm_value value, struct cm_error *err)
 {
     const struct cm_value_def *def = cm_value_get(l->module, value);
     const struct cm_type *type = def->fact.type;
+    const struct cm_str name = told_name(l, def);
 
     if (type->kind != CM_KIND_TENSOR)
-        return cm_fail(err, CM_UNSUPPORTED, "'%.*s' is %s, and only tensors are compiled",
-                       CM_STR_FMT(def->name),
+        return cm_fail(err, CM_UNSUPPORTED, "%.*s is %s, and only tensors are compiled",
+                       CM_STR_FMT(name),
                        type->kind == CM_KIND_SEQUENCE   ? "a sequence"
                        : type->kind == CM_KIND_OPTIONAL ? "an optional value"
                        : type->kind == CM_KIND_MAP      ? "a map"
                                                         : "not a tensor");
     if (!cm_mlir_scalar(type->dtype))
-        return cm_fail(err, CM_UNSUPPORTED, "'%.*s' is of type %s, which is not compiled",
-                       CM_STR_FMT(def->name), cm_dtype_name(type->dtype));
+        return cm_fail(err, CM_UNSUPPORTED, "%.*s is of type %s, which is not compiled",
+                       CM_STR_FMT(name), cm_dtype_name(type->dtype));
     if (type->rank == CM_RANK_UNKNOWN)
         return cm_fail(err, CM_UNSUPPORTED,
-                       "the rank of '%.*s' is not known: cameo set-shape may help",
-                       CM_STR_FMT(def->name));
+                       "the rank of %.*s is not known: cameo set-shape may help", CM_STR_FMT(name));
     if (type->rank > CM_MLIR_RANK)
-        return cm_fail(err, CM_UNSUPPORTED,
-                       "'%.*s' has %d axes, more than the %d that are compiled",
-                       CM_STR_FMT(def->name), type->rank, CM_MLIR_RANK);
+        return cm_fail(err, CM_UNSUPPORTED, "%.*s has %d axes, more than the %d that are compiled",
+                       CM_STR_FMT(name), type->rank, CM_MLIR_RANK);
     return CM_OK;
 }
 
