@@ -63,6 +63,7 @@ test-compiled: ## ONNX's node suite and random graphs through compiled code, hal
 	@tools/build.sh release tests
 	@$(PYTHON) tools/test_compiled.py build --random 300 $(COMPILED)
 	@$(PYTHON) tests/train/check_compiled.py build/cameo tests/models
+	@$(PYTHON) tests/targets/check_targets.py build/cameo --suite build/onnx-suite/node --every 40
 	@$(PYTHON) tools/hostile_compiled.py build
 
 test-checkpoints: ## other frameworks continue what Cameo wrote, and the other way; installs them: CHECKPOINTS=test_jax
@@ -86,7 +87,7 @@ test-pythons: ## its wheels under other interpreters, free-threaded ones too: PY
 	@tools/test_pythons.sh $(PYTHONS)
 
 test-all: ## what takes longer: slow tests, the Python package, sanitizers, aarch64, a short fuzzing
-	@FUZZ_SECONDS=15 tools/sum_steps.sh test-slow test-python asan tsan aarch64 fuzz
+	@FUZZ_SECONDS=8 tools/sum_steps.sh test-slow test-python asan tsan aarch64 fuzz
 
 test-update: ## rewrite the expected output of the command's tests
 	@tools/setup.sh test

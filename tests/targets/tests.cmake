@@ -10,8 +10,4 @@ endif()
 cameo_add_test(targets/models suite ${VENV_PYTHON} ${TESTS_DIR}/targets/check_targets.py ${CMAKE_BINARY_DIR}/cameo
                --target aarch64 --target riscv64 --target wasm32)
 set_tests_properties(targets/models PROPERTIES COST 100) # long: not at the very end
-
-# Every target, and a sample of ONNX's cases.
-cameo_add_test(targets/sample slow ${VENV_PYTHON} ${TESTS_DIR}/targets/check_targets.py ${CMAKE_BINARY_DIR}/cameo
-               --suite ${PROJECT_SOURCE_DIR}/build/onnx-suite/node --every 40)
-set_tests_properties(targets/sample PROPERTIES FIXTURES_REQUIRED onnx_suite)
+# make test-compiled runs a sample of ONNX's cases for every target.
