@@ -24,10 +24,17 @@ endfunction()
 
 cameo_host_tool(scan)
 
-# cameo_scan(MODE OUT FILE..): OUT is rewritten only when it changes, so that little is rebuilt.
+# cameo_scan(MODE OUT FILE..): OUT is rewritten only when it changes, so that little is rebuilt. Files are named relative
+# to the project's root: their names must not depend on where the checkout stands.
 function(cameo_scan mode out)
   get_filename_component(name ${out} NAME)
-  add_custom_command(OUTPUT ${out} COMMAND ${scan_COMMAND} ${mode} ${out} ${ARGN}
+  set(files "")
+  foreach(file ${ARGN})
+    file(RELATIVE_PATH file ${PROJECT_SOURCE_DIR} ${file})
+    list(APPEND files ${file})
+  endforeach()
+  add_custom_command(OUTPUT ${out} COMMAND ${scan_COMMAND} ${mode} ${out} ${files}
+                     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
                      DEPENDS ${ARGN} ${scan_COMMAND} COMMENT "Scanning for ${name}" VERBATIM)
 endfunction()
 

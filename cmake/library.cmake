@@ -1,9 +1,10 @@
 # libcameo: compiled once, packed as a shared and as a static library.
 # SPDX-License-Identifier: Apache-2.0
-file(GLOB_RECURSE CAMEO_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
-list(FILTER CAMEO_SOURCES EXCLUDE REGEX "/src/(codec|mlir)/module/") # cmake/codecs.cmake, cmake/mlir.cmake
-list(FILTER CAMEO_SOURCES EXCLUDE REGEX "/src/mlir/(kernels|runtime)/") # cmake/generated.cmake
-list(APPEND CAMEO_SOURCES ${PROJECT_SOURCE_DIR}/src/mlir/kernels/pack.c)
+# Paths are relative to the project's root, so that no pattern below matches a folder above the checkout.
+file(GLOB_RECURSE CAMEO_SOURCES CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src/*.c)
+list(FILTER CAMEO_SOURCES EXCLUDE REGEX "^src/(codec|mlir)/module/") # cmake/codecs.cmake, cmake/mlir.cmake
+list(FILTER CAMEO_SOURCES EXCLUDE REGEX "^src/mlir/(kernels|runtime)/") # cmake/generated.cmake
+list(APPEND CAMEO_SOURCES src/mlir/kernels/pack.c)
 
 # Code for people, files and training's preparation runs once: small is fast enough. Operators have loops,
 # and much beside them: vectors without the copies of loops that O3 makes, and so have our own kernels,
@@ -23,23 +24,23 @@ function(cameo_optimize pattern)
   list(FILTER files INCLUDE REGEX ${pattern})
   set_property(SOURCE ${files} APPEND PROPERTY COMPILE_OPTIONS "$<$<CONFIG:Release>:${ARGN}>")
 endfunction()
-cameo_optimize("/src/(api|check|convert|edit|train|rewrite)/" -Os)
-cameo_optimize("/src/graph/(attribute|clone|conform|eval|export|function|grad|origin|recurrent_form|value_contents)\\.c$" -Os)
+cameo_optimize("^src/(api|check|convert|edit|train|rewrite)/" -Os)
+cameo_optimize("^src/graph/(attribute|clone|conform|eval|export|function|grad|origin|recurrent_form|value_contents)\\.c$" -Os)
 # So that the command, which is linked statically, takes only the functions it uses (cmake/command.cmake).
-cameo_optimize("/src/(api|autodiff|base|check|convert|edit|exec|graph|infer|io|lower|onnx|rewrite|schema|tensor|train)/"
+cameo_optimize("^src/(api|autodiff|base|check|convert|edit|exec|graph|infer|io|lower|onnx|rewrite|schema|tensor|train)/"
                -ffunction-sections -fdata-sections)
-cameo_optimize("/rewrite/upgrade\\.c$" -O2) # asked for every node
-cameo_optimize("/src/onnx/(syntax|model_save|encode)" -Os) # text, and files written
-cameo_optimize("/src/ops/" ${OPERATORS})
+cameo_optimize("^src/rewrite/upgrade\\.c$" -O2) # asked for every node
+cameo_optimize("^src/onnx/(syntax|model_save|encode)" -Os) # text, and files written
+cameo_optimize("^src/ops/" ${OPERATORS})
 # Builders of graphs, and operators that are not about numbers.
-cameo_optimize("/src/(infer|autodiff|codec|schema)/|/ops/(control|text|sequence|training)/|/ops/.*_body\\.c$" -Os)
-cameo_optimize("/ops/microsoft/(attention|compose|early|fused|group_query|multi_head|packed|rotary|skip).*\\.c$" -Os)
+cameo_optimize("^src/(infer|autodiff|codec|schema)/|^src/ops/(control|text|sequence|training)/|^src/ops/.*_body\\.c$" -Os)
+cameo_optimize("^src/ops/microsoft/(attention|compose|early|fused|group_query|multi_head|packed|rotary|skip).*\\.c$" -Os)
 # Reference kernels that explain, where backends/ has the fast ones; and emitters of gradients.
-cameo_optimize("/ops/(attention|rnn|conv)/|/ops/.*_grad\\.c$|/ops/ml/(features|svm|linear).*\\.c$|/ops/microsoft/quantized_" -Os)
-cameo_optimize("/src/(backends/onednn|tensor|ops/common)/|/(random|parallel)\\.c$" -O3 ${FLOATS})
-cameo_optimize("/src/backends/cpu/" ${KERNELS})
+cameo_optimize("^src/ops/(attention|rnn|conv)/|^src/ops/.*_grad\\.c$|^src/ops/ml/(features|svm|linear).*\\.c$|^src/ops/microsoft/quantized_" -Os)
+cameo_optimize("^src/(backends/onednn|tensor|ops/common)/|^src/base/(random|parallel)\\.c$" -O3 ${FLOATS})
+cameo_optimize("^src/backends/cpu/" ${KERNELS})
 # Vectors are spelled out there, and have no function for a * b + c rounded once: the compiler joins the two.
-cameo_optimize("/backends/cpu/(sgemm|depthwise_lanes)\\.c$" -O2 -ffp-contract=fast)
+cameo_optimize("^src/backends/cpu/(sgemm|depthwise_lanes)\\.c$" -O2 -ffp-contract=fast)
 
 add_library(cameo_objects OBJECT ${CAMEO_SOURCES} ${CAMEO_GENERATED_SOURCES})
 set_target_properties(cameo_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)

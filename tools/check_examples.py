@@ -82,9 +82,7 @@ def main():
     rules = re.findall(r"^    ROW\((\w+),", RULES.read_text(), re.M)
     wrong, seen = [], []
     with tempfile.TemporaryDirectory() as scratch:
-        command = [str(Path(word).resolve()) if Path(word).exists() else word
-                   for word in sys.argv[1].split()]
-        folder = Folder(command, scratch)
+        folder = Folder([str(Path(sys.argv[1]).resolve())], scratch)
 
         def visit(match):
             rule, body = match.groups()

@@ -1,5 +1,6 @@
 /* Writes the lists that `make` finds by scanning: operators, kernels, commands, tests, bodies,
- * templates, levels. */
+ * templates, levels. It runs in the project's root and takes paths relative to it, so that no name
+ * in a list depends on where the checkout stands. */
 // SPDX-License-Identifier: Apache-2.0
 #include <ctype.h>
 #include <errno.h>
@@ -449,12 +450,20 @@ static void make_bodies(struct text *out, char **paths, int count)
     text_print(out, "    {0, 0, 0},\n};\nconst size_t cm_embedded_body_count = %d;\n", count);
 }
 
+/* The part of path below folder, which path must begin with. */
+static const char *path_below(const char *path, const char *folder)
+{
+    const size_t size = strlen(folder);
+
+    if (strncmp(path, folder, size) != 0)
+        die("%s: the path does not begin with %s; run scan in the project's root", path, folder);
+    return path + size;
+}
+
 /* Templates of MLIR: their names are their paths below data/mlir/. Lines stay as they are, since
  * messages count them. */
 static void make_templates(struct text *out, char **paths, int count)
 {
-    static const char folder[] = "data/mlir/";
-
     text_print(out, "#include \"mlir/template.h\"\n\n");
     for (int i = 0; i < count; i++) {
         struct text text;
@@ -465,9 +474,8 @@ static void make_templates(struct text *out, char **paths, int count)
     }
     text_print(out, "\nconst struct cm_mlir_template cm_mlir_templates[] = {\n");
     for (int i = 0; i < count; i++) {
-        const char *const found = strstr(paths[i], folder);
         char name[256];
-        snprintf(name, sizeof name, "%s", found ? found + strlen(folder) : paths[i]);
+        snprintf(name, sizeof name, "%s", path_below(paths[i], "data/mlir/"));
         char *const dot = strrchr(name, '.');
         if (dot)
             *dot = '\0';
@@ -479,8 +487,6 @@ static void make_templates(struct text *out, char **paths, int count)
 /* C sources that are compiled for other machines, whole; named by their path below src/. */
 static void make_sources(struct text *out, char **paths, int count)
 {
-    static const char folder[] = "/src/";
-
     text_print(out, "#include \"mlir/glue.h\"\n\n");
     for (int i = 0; i < count; i++) {
         struct text text;
@@ -490,11 +496,9 @@ static void make_sources(struct text *out, char **paths, int count)
         free(text.data);
     }
     text_print(out, "\nconst struct cm_mlir_source cm_mlir_sources[] = {\n");
-    for (int i = 0; i < count; i++) {
-        const char *const found = strstr(paths[i], folder);
+    for (int i = 0; i < count; i++)
         text_print(out, "    {\"%s\", source_%d, sizeof(source_%d) - 1},\n",
-                   found ? found + strlen(folder) : paths[i], i, i);
-    }
+                   path_below(paths[i], "src/"), i, i);
     text_print(out, "    {0, 0, 0},\n};\nconst size_t cm_mlir_source_count = %d;\n", count);
 }
 

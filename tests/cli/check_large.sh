@@ -21,7 +21,7 @@ import resource
 import subprocess
 import sys
 
-done = subprocess.run([*os.environ["CAMEO"].split(), "check", sys.argv[1]], check=False)
+done = subprocess.run([os.environ["CAMEO"], "check", sys.argv[1]], check=False)
 most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss  # KiB, mapped pages included
 print(f"[{done.returncode}]", "little memory" if most < 1 << 20 else f"{most} KiB")
 END

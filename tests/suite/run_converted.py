@@ -12,7 +12,6 @@ import concurrent.futures
 import os
 import pathlib
 import re
-import shlex
 import subprocess
 import sys
 import tempfile
@@ -56,7 +55,7 @@ def there_and_back(command, case, scratch, listed):
 
 
 def main():
-    command, cases = shlex.split(os.environ["CAMEO"]), pathlib.Path(sys.argv[1]).resolve()
+    command, cases = [os.environ["CAMEO"]], pathlib.Path(sys.argv[1]).resolve()
     with open(sys.argv[2], encoding="utf-8") as lines:
         listed = {line.split("#")[0].strip() for line in lines} - {""}
     with tempfile.TemporaryDirectory() as scratch:

@@ -10,13 +10,12 @@ failures are counted apart, never as passed.
 import os
 import pathlib
 import re
-import shlex
 import subprocess
 import sys
 
 
 def main():
-    command, known_file, arguments = shlex.split(os.environ["CAMEO"]), sys.argv[1], sys.argv[2:]
+    command, known_file, arguments = [os.environ["CAMEO"]], sys.argv[1], sys.argv[2:]
     if arguments[0] == "--half-without":
         folder = pathlib.Path(arguments[2])
         arguments = [str(case) for case in sorted(folder.iterdir()) if arguments[1] not in case.name][::2]

@@ -17,7 +17,7 @@ AT_ONCE = 200
 def main():
     if len(sys.argv) < 4:
         sys.exit(__doc__)
-    cameo, count = sys.argv[1].split(), int(sys.argv[2])
+    cameo, count = [sys.argv[1]], int(sys.argv[2])
     models = sorted(path for folder in sys.argv[3:] for path in Path(folder).rglob("*.onnx"))
     refused = 0
     for at in range(0, len(models), AT_ONCE):

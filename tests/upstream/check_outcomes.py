@@ -181,7 +181,7 @@ def unpack(archive, folder):
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
-    cameo, cases = sys.argv[1].split(), Path(sys.argv[2])
+    cameo, cases = [sys.argv[1]], Path(sys.argv[2])
     tally = Tally()
     with tempfile.TemporaryDirectory() as scratch:
         folder = cases if cases.is_dir() else unpack(cases, Path(scratch))

@@ -13,7 +13,7 @@ enum { BLOCK = 512, ARCHIVE_MAX = 8 << 20 };
 
 static size_t read_archive(char *out, size_t room)
 {
-    FILE *pipe = popen("gzip -dc " TESTS_DIR "/models/check/cases.tar.gz", "r");
+    FILE *pipe = popen("gzip -dc '" TESTS_DIR "/models/check/cases.tar.gz'", "r");
     size_t size = 0;
     size_t n;
 

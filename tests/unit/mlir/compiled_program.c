@@ -251,7 +251,7 @@ bool program_run(const struct program_case *program, const struct program_port *
     write_glue(glue, sizeof glue, program, ports, n_ports);
     snprintf(path, sizeof path, "%s/glue.c", folder.path);
     write_whole(path, glue, strlen(glue));
-    shell("clang-19 -O2 -fPIC -march=native -emit-llvm -c %s/glue.c -o %s/glue.bc", folder.path);
+    shell("clang-19 -O2 -fPIC -march=native -emit-llvm -c '%s/glue.c' -o '%s/glue.bc'", folder.path);
     snprintf(path, sizeof path, "%s/glue.bc", folder.path);
     char *bytes = read_whole(path, &bitcode.size);
     bitcode.data = bytes;
@@ -260,7 +260,7 @@ bool program_run(const struct program_case *program, const struct program_port *
     free(bytes);
     snprintf(path, sizeof path, "%s/program.o", folder.path);
     write_whole(path, own.bytes, own.size);
-    shell("clang-19 -shared -fuse-ld=lld %s/program.o -o %s/program.so -lm", folder.path);
+    shell("clang-19 -shared -fuse-ld=lld '%s/program.o' -o '%s/program.so' -lm", folder.path);
     snprintf(path, sizeof path, "%s/program.so", folder.path);
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library)

@@ -102,7 +102,7 @@ static void check_needed(const struct cm_mlir_product *product)
     FILE *file = fopen(folder_path(&folder, "x.o", path), "wb");
     CHECK(file && fwrite(product->bytes, 1, product->size, file) == product->size);
     fclose(file);
-    snprintf(command, sizeof command, "llvm-nm-19 -u -j %s", path);
+    snprintf(command, sizeof command, "llvm-nm-19 -u -j '%s'", path);
     FILE *pipe = popen(command, "r");
     CHECK(pipe != NULL);
     while (fgets(name, sizeof name, pipe)) {
