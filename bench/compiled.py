@@ -34,7 +34,7 @@ def start(cameo, path, inputs):
 
 
 def results(cameo, path, inputs, folder):
-    command = [cameo, "run", str(path), "--threads", "1", "--output-dir", str(folder)]
+    command = [cameo, "run", str(path), "--threads", "1", "--output", str(folder)]
     for name, file in inputs.items():
         command += ["--input", f"{name}={file}"]
     subprocess.run(command, check=True, capture_output=True, text=True)

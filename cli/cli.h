@@ -25,9 +25,12 @@ enum cli_kind {
     CLI_TEXTS, /* struct cli_texts *: given any number of times */
     CLI_SIZE,  /* size_t *; K, M and G multiply by 1024 */
     CLI_COUNT, /* the same, above 0: 0 in it means that it was not given */
+    CLI_OLD,   /* an old spelling; help names the option that replaced it. It still works, and the
+                  user is told the new name. Neither help nor completions show it. If another row
+                  has the same name, that row is meant unless it is given twice. */
 };
 
-enum { CLI_TEXTS_MAX = 256 };
+enum { CLI_TEXTS_MAX = 256, CLI_OPTIONS_MAX = 128 };
 
 struct cli_texts {
     const char *items[CLI_TEXTS_MAX];
@@ -72,6 +75,10 @@ void cli_print_libraries(FILE *to);
 /* Sets what the options point at and gathers the operands at the front of argv. Returns their
  * number, or -1 after saying on stderr what is wrong. --help sets *help. */
 int cli_parse(const struct cli_command *command, int argc, char **argv, bool *help);
+
+/* The first option of a table, and the one after it, that help and completions show; NULL at the
+ * end. */
+const struct cli_option *cli_shown_option(const struct cli_option *option);
 
 /* The closest of the candidates to what was typed, or NULL when none is near. */
 const char *cli_suggest(const char *typed, const char *const *candidates, size_t count);

@@ -231,7 +231,9 @@ static const struct cli_option options[] = {
      "cross-entropy, nll, mse, l1, huber, bce, bce-logits, FILE.onnx,\n"
      "output:NAME; that of the model's training otherwise",
      CLI_TEXT, &loss},
-    {"--output", NULL, "NAME", "which output is judged, when there are several", CLI_TEXT, &output},
+    {"--of", NULL, "NAME", "which output of the model is judged, when there are several", CLI_TEXT,
+     &output},
+    {"--output", NULL, NULL, "--of", CLI_OLD, NULL},
     {"--target", NULL, "NAME", "which array of the data holds the truth; the one left over",
      CLI_TEXT, &target},
     {"--class-axis", NULL, "N", "which axis of scores is over classes (1; -1: the last)", CLI_TEXT,

@@ -200,7 +200,8 @@ static int import_main(char **operands, int count)
 }
 
 static const struct cli_option options[] = {
-    {"--out", "-o", "FILE", "the file to write", CLI_TEXT, &out_path},
+    {"--output", "-o", "FILE", "the file to write", CLI_TEXT, &out_path},
+    {"--out", NULL, NULL, "--output", CLI_OLD, NULL},
     {"--weights-only", NULL, NULL, "weights and statistics, no training", CLI_FLAG, &weights_only},
     {"--partial", NULL, NULL, "let initializers and tensors that are left over be", CLI_FLAG,
      &partial},

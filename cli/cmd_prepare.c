@@ -94,7 +94,8 @@ static int prepare_main(char **operands, int count)
 }
 
 static const struct cli_option options[] = {
-    {"--out", "-o", "FILE", "the file to write", CLI_TEXT, &out_path},
+    {"--output", "-o", "FILE", "the file to write", CLI_TEXT, &out_path},
+    {"--out", NULL, NULL, "--output", CLI_OLD, NULL},
     {"--list", NULL, NULL, "print which initializers are trained, and why", CLI_FLAG, &list},
     {"--json", NULL, NULL, "the same as JSON", CLI_FLAG, &json_output},
     CLI_TRAINING_OPTIONS,

@@ -115,7 +115,7 @@ static int show_outputs(const struct cameo_session *session, const struct cameo_
     for (size_t i = 0; output_dir && i < count && code == CLI_YES; i++) {
         char path[4096];
         if (output_path(path, sizeof path, names[i], fetches[i].value))
-            code = cli_may_write("run: --output-dir", path);
+            code = cli_may_write("run: --output", path);
     }
     for (size_t i = 0; i < count && code == CLI_YES; i++) {
         if (output_dir)
@@ -351,8 +351,9 @@ static int run_main(char **operands, int count)
 static const struct cli_option options[] = {
     {"--input", "-i", "NAME=FILE", "the value of an input: .npy, .npz, .pb or .safetensors",
      CLI_TEXTS, &input_texts},
-    {"--output-dir", "-o", "DIR", "write each output to DIR/NAME.npy", CLI_TEXT, &output_dir},
-    {"--format", NULL, "KIND", "with --output-dir: npy, npz, pb or safetensors", CLI_TEXT, &format},
+    {"--output", "-o", "DIR", "write each output to DIR/NAME.npy", CLI_TEXT, &output_dir},
+    {"--output-dir", NULL, NULL, "--output", CLI_OLD, NULL},
+    {"--format", NULL, "KIND", "with --output: npy, npz, pb or safetensors", CLI_TEXT, &format},
     {"--dump", NULL, "DIR", "write intermediate values to DIR, with DIR/index.json", CLI_TEXT,
      &dump_dir},
     {"--only", NULL, "NAME,..", "with --dump: these values (all)", CLI_TEXTS, &only},
@@ -376,7 +377,7 @@ static const struct cli_option options[] = {
 };
 
 CLI_COMMAND(
-    run, run_main, "MODEL [--input NAME=FILE]... [--output-dir DIR]", "run a model",
+    run, run_main, "MODEL [--input NAME=FILE]... [--output DIR]", "run a model",
     "Runs the model once and prints its outputs, large ones with their middles left\n"
     "out, or writes them to files. --input may be given many times; FILE alone works for\n"
     ".npz and .safetensors whose arrays are named after inputs, and for the only input.\n"

@@ -414,7 +414,8 @@ static int train_main(char **operands, int count)
 static const struct cli_option options[] = {
     {"--data", "-d", "FILE", "what to train on: .npz, .npy, .safetensors, .csv, IDX, a folder",
      CLI_TEXT, &settings.data},
-    {"--out", "-o", "FILE", "where the trained model goes", CLI_TEXT, &settings.out},
+    {"--output", "-o", "FILE", "the trained model", CLI_TEXT, &settings.out},
+    {"--out", NULL, NULL, "--output", CLI_OLD, NULL},
     {"--validate", NULL, "FILE", "data to measure on after each epoch", CLI_TEXT,
      &settings.validate},
     {"--columns", NULL, "TEXT", "CSV: which columns make which array, \"x=a,b y=label\"", CLI_TEXT,

@@ -136,6 +136,8 @@ static void reset_options(const struct cli_command *command)
         case CLI_COUNT:
             *(size_t *)option->value = 0;
             break;
+        case CLI_OLD:
+            break;
         }
 }
 

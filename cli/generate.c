@@ -49,7 +49,8 @@ static void man_command(const struct cli_command *command)
     fputs("\"\n", stdout);
     put_roff_text(command->details);
     putchar('\n');
-    for (const struct cli_option *option = command->options; option->name; option++)
+    for (const struct cli_option *option = cli_shown_option(command->options); option;
+         option = cli_shown_option(option + 1))
         man_option(option->brief, option->name, option->argument, option->help);
     fputs(".PP\nExit status: ", stdout);
     put_roff_text(command->exits);
@@ -95,14 +96,16 @@ static void generate_bash(void)
     puts("' -- \"$current\"))\n        return\n        ;;");
     for (size_t i = 0; i < cli_command_count; i++) {
         printf("    %s) options='", cli_commands[i]->name);
-        for (const struct cli_option *option = cli_commands[i]->options; option->name; option++)
+        for (const struct cli_option *option = cli_shown_option(cli_commands[i]->options); option;
+             option = cli_shown_option(option + 1))
             printf("%s%s%s ", option->brief ? option->brief : "", option->brief ? " " : "",
                    option->name);
         puts("--help' ;;");
     }
     puts("    esac\n    case $before in");
     for (size_t i = 0; i < cli_command_count; i++) {
-        for (const struct cli_option *option = cli_commands[i]->options; option->name; option++) {
+        for (const struct cli_option *option = cli_shown_option(cli_commands[i]->options); option;
+             option = cli_shown_option(option + 1)) {
             if (option->kind == CLI_SIZE || option->kind == CLI_COUNT)
                 printf("    %s) return ;;\n", option->name);
         }
@@ -153,7 +156,8 @@ static void generate_zsh(void)
     puts("        help)\n            _describe 'subcommand' commands\n            ;;");
     for (size_t i = 0; i < cli_command_count; i++) {
         printf("        %s)\n            _arguments", cli_commands[i]->name);
-        for (const struct cli_option *option = cli_commands[i]->options; option->name; option++) {
+        for (const struct cli_option *option = cli_shown_option(cli_commands[i]->options); option;
+             option = cli_shown_option(option + 1)) {
             if (option->brief)
                 zsh_option(option->brief, option);
             zsh_option(option->name, option);

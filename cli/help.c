@@ -73,11 +73,13 @@ void cli_print_command_help(const struct cli_command *command)
 
     printf("usage: cameo %s %s\n\n%s\n\noptions\n", command->name, command->usage,
            command->details);
-    for (const struct cli_option *option = command->options; option->name; option++) {
+    for (const struct cli_option *option = cli_shown_option(command->options); option;
+         option = cli_shown_option(option + 1)) {
         option_name(name, sizeof name, option);
         width = (int)strlen(name) > width ? (int)strlen(name) : width;
     }
-    for (const struct cli_option *option = command->options; option->name; option++) {
+    for (const struct cli_option *option = cli_shown_option(command->options); option;
+         option = cli_shown_option(option + 1)) {
         option_name(name, sizeof name, option);
         print_option(name, option->help, width);
     }

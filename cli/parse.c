@@ -10,6 +10,20 @@
 
 enum { WORD_MAX = 40 };
 
+/* A parse under way: which options were given, with what text and in which spelling. */
+struct parse {
+    const struct cli_command *command;
+    const char *texts[CLI_OPTIONS_MAX]; /* NULL: not given */
+    bool in_full[CLI_OPTIONS_MAX];      /* as "--output", not as "-o" or by an old name */
+};
+
+const struct cli_option *cli_shown_option(const struct cli_option *option)
+{
+    while (option->name && option->kind == CLI_OLD)
+        option++;
+    return option->name ? option : NULL;
+}
+
 /* Edits, a swap of neighbours being one, that turn a into b. */
 static size_t distance(const char *a, const char *b)
 {
@@ -126,10 +140,11 @@ static const struct cli_option *find_option(const struct cli_command *command, c
 
 static void complain_unknown(const struct cli_command *command, const char *word)
 {
-    const char *names[64];
+    const char *names[CLI_OPTIONS_MAX + 1];
     size_t count = 0;
 
-    for (const struct cli_option *o = command->options; o->name && count < 63; o++)
+    for (const struct cli_option *o = cli_shown_option(command->options); o;
+         o = cli_shown_option(o + 1))
         names[count++] = o->name;
     names[count++] = "--help";
     const char *meant = cli_suggest(word, names, count);
@@ -148,27 +163,88 @@ static const char *attached_value(const char *word)
     return sign ? sign + 1 : NULL;
 }
 
-/* Takes the option at argv[at]; returns how many words it was, 0 when it is wrong. */
-static int take_option(const struct cli_command *command, int argc, char **argv, int at)
+/* The option that replaced an old spelling; old itself when it is none. */
+static const struct cli_option *replacement(const struct cli_command *command,
+                                            const struct cli_option *old)
 {
-    const struct cli_option *option = find_option(command, argv[at]);
+    if (old->kind != CLI_OLD)
+        return old;
+    cli_complain("%s: the option %s is now called %s", command->name, old->name, old->help);
+    return find_option(command, old->help);
+}
+
+/* The row of an old spelling that has the same name as option, or NULL. */
+static const struct cli_option *old_meaning(const struct cli_option *option)
+{
+    for (const struct cli_option *o = option + 1; o->name; o++)
+        if (o->kind == CLI_OLD && strcmp(o->name, option->name) == 0)
+            return o;
+    return NULL;
+}
+
+static bool give_option(struct parse *p, const struct cli_option *option, const char *text,
+                        bool in_full);
+
+/* A second text for an option that takes one. Where its name had another meaning before, the text
+ * that came with the full name has that meaning: "-o out.onnx --output scores". */
+static bool give_again(struct parse *p, const struct cli_option *option, const char *text,
+                       bool in_full)
+{
+    const size_t row = (size_t)(option - p->command->options);
+    const struct cli_option *const old = old_meaning(option);
+    const char *const before = p->texts[row];
+
+    if (!old || in_full == p->in_full[row]) {
+        cli_complain("%s: %s is given twice, as '%s' and as '%s'", p->command->name, option->name,
+                     before, text);
+        return false;
+    }
+    if (!in_full && !set_option(p->command, option, text))
+        return false;
+    if (!in_full) {
+        p->texts[row] = text;
+        p->in_full[row] = false;
+    }
+    return give_option(p, replacement(p->command, old), in_full ? text : before, true);
+}
+
+static bool give_option(struct parse *p, const struct cli_option *option, const char *text,
+                        bool in_full)
+{
+    const size_t row = (size_t)(option - p->command->options);
+    const bool once = option->kind != CLI_FLAG && option->kind != CLI_TEXTS;
+
+    if (once && p->texts[row] && strcmp(p->texts[row], text) != 0)
+        return give_again(p, option, text, in_full);
+    p->texts[row] = text;
+    p->in_full[row] = in_full;
+    return set_option(p->command, option, text);
+}
+
+/* Takes the option at argv[at]; returns how many words it was, 0 when it is wrong. */
+static int take_option(struct parse *p, int argc, char **argv, int at)
+{
+    const struct cli_command *const command = p->command;
+    const struct cli_option *const named = find_option(command, argv[at]);
     const char *value = attached_value(argv[at]);
 
-    if (!option) {
+    if (!named) {
         complain_unknown(command, argv[at]);
         return 0;
     }
+    const struct cli_option *const option = replacement(command, named);
+    const bool in_full = option == named && argv[at][1] == '-';
     if (option->kind == CLI_FLAG && value) {
         cli_complain("%s: %s takes no value", command->name, option->name);
         return 0;
     }
     if (option->kind == CLI_FLAG || value)
-        return set_option(command, option, value) ? 1 : 0;
+        return give_option(p, option, value, in_full) ? 1 : 0;
     if (at + 1 >= argc) {
         cli_complain("%s: %s needs %s", command->name, option->name, option->argument);
         return 0;
     }
-    return set_option(command, option, argv[at + 1]) ? 2 : 0;
+    return give_option(p, option, argv[at + 1], in_full) ? 2 : 0;
 }
 
 /* "run net.onnx x.npy": files that are no models come with an option. */
@@ -206,6 +282,7 @@ static bool check_operands(const struct cli_command *command, char **argv, int c
 
 int cli_parse(const struct cli_command *command, int argc, char **argv, bool *help)
 {
+    struct parse parse = {.command = command};
     bool only_operands = false;
     int count = 0;
 
@@ -221,7 +298,7 @@ int cli_parse(const struct cli_command *command, int argc, char **argv, bool *he
             *help = true;
             return 0;
         } else {
-            const int words = take_option(command, argc, argv, at);
+            const int words = take_option(&parse, argc, argv, at);
 
             if (words == 0)
                 return -1;

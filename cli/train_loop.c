@@ -21,13 +21,20 @@ static void note_interrupt(int number)
 
 enum { FLAGS_MAX = 32 };
 
+/* The name under which checkpoints record a flag: the one it had when they were first written. */
+static const char *recorded_name(const char *flag)
+{
+    return strcmp(flag, "--of") == 0 ? "--output" : flag;
+}
+
 /* Every flag that says what the training is like, by its name. */
 static size_t note_flags(struct cameo_note conditions[FLAGS_MAX])
 {
     size_t i = 0;
 
     for (; i < cli_training_flag_count() && i < FLAGS_MAX; i++) {
-        const char *name, *given = cli_training_flag(i, &name);
+        const char *flag, *given = cli_training_flag(i, &flag);
+        const char *name = recorded_name(flag);
         const char *value = given ? given : "not given";
 
         conditions[i] =
@@ -44,7 +51,8 @@ static const char *flag_of(const char *key)
         {"batch size", " (--batch-size)"}, {"order", " (--no-shuffle)"},
         {"samples", " (--data)"},          {"last batch", " (--last-batch, --steps)"},
         {"columns", " (--columns)"},       {"inputs", " (--target, --raw-bytes)"},
-        {"backend", " (--backend)"},       {"passes", " (--without, --recompute)"}};
+        {"backend", " (--backend)"},       {"passes", " (--without, --recompute)"},
+        {"--output", " (now --of)"}};
 
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (strcmp(flags[i][0], key) == 0)

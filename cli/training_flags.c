@@ -115,7 +115,7 @@ int cli_training_read(const char *command, struct cameo_prepare_options *out)
 static const struct {
     const char *name, *const *value;
 } flags[] = {{"--loss", &cli_training.loss},
-             {"--output", &cli_training.output},
+             {"--of", &cli_training.output},
              {"--optimizer", &cli_training.optimizer},
              {"--lr", &cli_training.lr},
              {"--momentum", &cli_training.momentum},

@@ -25,9 +25,10 @@ extern struct cli_training_flags cli_training;
      "output:NAME",                                                                                  \
      CLI_TEXT,                                                                                       \
      &cli_training.loss},                                                                            \
-        {"--output", NULL,                                                                           \
-         "NAME",     "which output the loss reads, when there are several",                          \
-         CLI_TEXT,   &cli_training.output},                                                          \
+        {"--of",   NULL,                                                                             \
+         "NAME",   "which output of the model the loss reads, when there are several",               \
+         CLI_TEXT, &cli_training.output},                                                            \
+        {"--output", NULL, NULL, "--of", CLI_OLD, NULL},                                             \
         {"--target", NULL,                                                                           \
          "NAME",     "which array of the data holds the labels (target)",                            \
          CLI_TEXT,   &cli_training.target},                                                          \

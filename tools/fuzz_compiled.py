@@ -334,7 +334,7 @@ def write_case(folder, model, inputs, program):
     data = folder / "test_data_set_0"
     data.mkdir(parents=True)
     (folder / "model.onnx").write_bytes(model.SerializeToString())
-    command = [str(program), "run", str(folder / "model.onnx"), "--output-dir", str(folder / "out"), "--format", "pb"]
+    command = [str(program), "run", str(folder / "model.onnx"), "--output", str(folder / "out"), "--format", "pb"]
     for i, (name, array) in enumerate(inputs.items()):
         (data / f"input_{i}.pb").write_bytes(numpy_helper.from_array(array, name).SerializeToString())
         command += ["--input", f"{name}={data / f'input_{i}.pb'}"]

@@ -134,7 +134,7 @@ static void warn(const struct chain *c, cm_value prediction, const char *takes)
     cm_preparation_note(
         c->p,
         "warning: '%.*s' comes from a %.*s, but %s takes %s; name the value before it with "
-        "--output",
+        "--of",
         CM_STR_FMT(name), CM_STR_FMT(c->last->op_type), c->p->options->loss, takes);
 }
 

@@ -70,8 +70,8 @@ x,y
 3,1
 END
 try evaluate two.onnxtxt -d two.csv
-try evaluate two.onnxtxt -d two.csv --output p --loss bce
-try evaluate two.onnxtxt -d two.csv --output chosen -m accuracy,precision,recall,confusion
+try evaluate two.onnxtxt -d two.csv --of p --loss bce
+try evaluate two.onnxtxt -d two.csv --of chosen -m accuracy,precision,recall,confusion
 try predict two.onnxtxt -d two.csv --columns "x=x" -o two-out.csv
 cat two-out.csv
 try predict two.onnxtxt -d two.csv --columns "x=x" --outputs chosen,p -o two-out.npz
@@ -152,7 +152,7 @@ try evaluate own.onnxtxt -d line.csv --columns "x=x t=t" --loss output:cost
 try evaluate line.onnxtxt
 try evaluate line.onnxtxt -d line.csv --columns "x=x t=t" -m accuracy,r3,top
 try evaluate line.onnxtxt -d line.csv --columns "x=x t=t" -m r2 --loss l2
-try evaluate line.onnxtxt -d line.csv --columns "x=x t=t" --output z
+try evaluate line.onnxtxt -d line.csv --columns "x=x t=t" --of z
 try evaluate class.onnxtxt -d class.csv --columns "$columns" -m r2
 try evaluate class.onnxtxt -d class.csv --columns "$columns" --loss mse
 try evaluate line.onnxtxt -d line.csv --columns "x=x"

@@ -89,8 +89,8 @@ try copy net.onnxtxt -o
 try print net.onnxtxt -o /dev/full
 try run net.onnxtxt --random-inputs --profile /dev/full
 try run net.onnxtxt --random-inputs --profile none/profile.json
-try run net.onnxtxt --random-inputs --output-dir net.onnxtxt
-try run net.onnxtxt --random-inputs --output-dir none/out
+try run net.onnxtxt --random-inputs --output net.onnxtxt
+try run net.onnxtxt --random-inputs --output none/out
 echo '-- standard output that is full'
 for command in 'info net.onnxtxt' 'print net.onnxtxt' 'check net.onnxtxt' 'run net.onnxtxt --random-inputs' \
     'gradcheck net.onnxtxt' 'optimize --list' 'help' 'help run' '--version' '--generate man'; do

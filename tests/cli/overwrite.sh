@@ -37,7 +37,7 @@ refuse train net.onnx --data checkpoints/../data.npz --validate data.npz --steps
 refuse train net.onnx --data checkpoints --steps 1 --checkpoint checkpoints -o out.onnx
 refuse run plain.onnx --random-inputs --profile plain.onnx
 refuse run apart.onnx --random-inputs --profile apart.bin
-refuse run identity.onnxtxt --input x=dir/y.npy --output-dir dir
+refuse run identity.onnxtxt --input x=dir/y.npy --output dir
 refuse copy apart.onnx -o apart.bin
 refuse print apart.onnx -o apart.bin
 refuse optimize apart.onnx -o apart.bin

@@ -28,7 +28,7 @@ cp "$arrays/f4.npy" x.npy
 cp "$arrays/i8.npy" g.npy
 
 try run net.onnxtxt --input x=x.npy
-try run net.onnxtxt --input x.npy --output-dir out
+try run net.onnxtxt --input x.npy --output out
 try run net.onnxtxt --input out/y.npy
 try run net.onnxtxt -i x.npy -o out --format pb
 try run net.onnxtxt -i x=out/y.pb

@@ -26,7 +26,7 @@ try train line.onnxtxt -d data.csv $common -o out.onnx
 try train line.onnxtxt -d data.csv --columns 'a=a,b c=t' $common -o out.onnx
 echo '-- another run than the one that is gone on with'
 try train line.onnxtxt -d data.csv --columns "$columns" $common --epochs 2 --checkpoint ck -o out.onnx
-try train line.onnxtxt -d data.csv --columns "$columns" $common --lr 0.002 --weight-decay 0.1 --epochs 4 --checkpoint ck --resume --batch-size 2 -o out.onnx
+try train line.onnxtxt -d data.csv --columns "$columns" ${common% *} 0.002 --weight-decay 0.1 --epochs 4 --checkpoint ck --resume --batch-size 2 -o out.onnx
 try train line.onnxtxt -d data.csv --columns "X=b,a target=t" $common --lr 0.001 --epochs 2 --checkpoint ck --resume -o out.onnx
 try train line.onnxtxt -d data.csv --columns "X=a,b label=t" --target label $common --lr 0.001 --epochs 2 --checkpoint ck --resume -o out.onnx
 echo '-- stopped without a checkpoint'

@@ -42,3 +42,25 @@ try help help | head -n 3
 try help info more
 try --version more
 "$CAMEO" -V | head -n 1 | sed 's/[0-9.]*$/N/'
+
+echo "-- old spellings work, and the new name is said"
+cat >two.onnxtxt <<'END'
+<ir_version: 10, opset_import: ["" : 21]>
+two (float[N,2] x) => (float[N,1] a, float[N,1] b)
+   <float[2,1] w = {1, 2}, float[2,1] v = {3, 4}>
+{
+    a = MatMul(x, w)
+    b = MatMul(x, v)
+}
+END
+for flags in "--of b -o of.onnx" "--output of.onnx --of b" "-o of.onnx --output b" "--output b -o of.onnx" \
+    "--out of.onnx --output b" "--of b --out of.onnx"; do
+    rm -f of.onnx
+    try prepare two.onnxtxt --loss mse --optimizer sgd $flags
+    ls of.onnx
+done
+echo "-- one value is expected"
+try prepare two.onnxtxt --loss mse --loss l1 --optimizer sgd -o of.onnx
+try prepare two.onnxtxt --loss mse --of a --output b -o of.onnx
+try prepare two.onnxtxt --loss mse -o of.onnx -o other.onnx
+try prepare two.onnxtxt --loss mse --loss mse --of b --optimizer sgd -o of.onnx
