@@ -46,6 +46,13 @@ if(PUBLIC_HEADER_PRESENT AND NOT CAMEO_SANITIZE AND NOT CAMEO_COVERAGE AND NOT C
     cameo_add_test(package/hardened package sh ${TESTS_DIR}/package/hardened.sh ${CMAKE_READELF}
                    $<TARGET_FILE:cameo_command> $<TARGET_FILE:cameo>)
   endif()
+  # It builds the library once more, without optimization.
+  if(TARGET cameo_command AND NOT CMAKE_SOURCE_DIR MATCHES "cameo-places-")
+    set(compiled $<$<AND:$<TARGET_EXISTS:cameo_mlir>,$<BOOL:${CAMEO_CLANG}>,$<BOOL:${CAMEO_LLD}>>:--compiled>)
+    cameo_add_test(package/places slow ${Python3_EXECUTABLE} ${TESTS_DIR}/package/check_places.py ${PROJECT_SOURCE_DIR}
+                   ${compiled})
+    set_tests_properties(package/places PROPERTIES COST 300 PROCESSORS 2)
+  endif()
   cameo_add_test(package/install package sh ${TESTS_DIR}/package/install.sh
                  ${CMAKE_COMMAND} ${CMAKE_BINARY_DIR} ${CMAKE_C_COMPILER})
 endif()
