@@ -20,23 +20,24 @@ const struct cm_graph *cm_expansion_body(const struct cm_graph *graph,
 
 static enum cm_status walk_node(struct cm_expansion *x, cm_replace_fn *replace,
                                 const struct cm_graph *graph, const struct cm_node_proto *node,
-                                int depth, struct cm_node_list *out, bool *changed);
+                                struct cm_node_list *out, bool *changed);
 
 static enum cm_status put_replacement(struct cm_expansion *x, cm_replace_fn *replace,
                                       const struct cm_graph *graph,
-                                      const struct cm_replacement *with, int depth,
-                                      struct cm_node_list *out)
+                                      const struct cm_replacement *with, struct cm_node_list *out)
 {
     struct cm_node_list part = {0};
     bool ignored = false;
 
-    if (depth >= CM_CALL_DEPTH)
+    if (x->depth >= CM_CALL_DEPTH)
         return cm_fail(x->err, CM_LIMIT, "functions call each other more than %d deep",
                        CM_CALL_DEPTH);
     CM_TRY(cm_expansion_spend(x, with->function->node.count));
     CM_TRY(cm_splice(&x->splicer, with->function, with->call, with->again ? &part : out, x->err));
+    x->depth++;
     for (size_t i = 0; i < part.count; i++)
-        CM_TRY(walk_node(x, replace, graph, &part.items[i], depth + 1, out, &ignored));
+        CM_TRY(walk_node(x, replace, graph, &part.items[i], out, &ignored));
+    x->depth--;
     return CM_OK;
 }
 
@@ -71,14 +72,14 @@ static enum cm_status walk_inside(struct cm_expansion *x, cm_replace_fn *replace
 
 static enum cm_status walk_node(struct cm_expansion *x, cm_replace_fn *replace,
                                 const struct cm_graph *graph, const struct cm_node_proto *node,
-                                int depth, struct cm_node_list *out, bool *changed)
+                                struct cm_node_list *out, bool *changed)
 {
     struct cm_replacement with = {0};
 
     CM_TRY(replace(x, graph, node, &with));
     if (with.function) {
         *changed = true;
-        return put_replacement(x, replace, graph, &with, depth, out);
+        return put_replacement(x, replace, graph, &with, out);
     }
     struct cm_node_proto *kept = CM_PUSH(x->arena, out);
     *kept = *node;
@@ -95,7 +96,7 @@ enum cm_status cm_expansion_walk(struct cm_expansion *x, cm_replace_fn *replace,
 
     *changed = false;
     for (size_t n = 0; n < nodes->count; n++)
-        CM_TRY(walk_node(x, replace, graph, &nodes->items[n], 0, &out, changed));
+        CM_TRY(walk_node(x, replace, graph, &nodes->items[n], &out, changed));
     if (*changed)
         *nodes = (struct cm_nodes){out.items, out.count};
     return CM_OK;

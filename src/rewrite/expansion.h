@@ -31,6 +31,7 @@ struct cm_expansion {
     struct cm_expand_report *report;
     struct cm_obstacles *obstacles;
     size_t room; /* nodes that may still be made */
+    int depth;   /* replacements inside each other; a body inside a replacement is deeper, too */
     /* Of the opset being written, for operators. */
     int64_t opset, needed; /* of ai.onnx; needed is above opset where a node has no form there */
     struct cm_str needed_by;

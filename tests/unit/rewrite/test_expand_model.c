@@ -524,3 +524,23 @@ void test_expand__a_chain_of_functions_that_double_is_refused(void)
 {
     check_in_arena(case_a_chain_of_functions_that_double_is_refused);
 }
+
+/* The call is not in the function's own list of nodes but in a graph inside one of them. */
+static void case_a_function_that_calls_itself_from_a_branch_is_refused(struct cm_arena *arena)
+{
+    const struct expanded *e =
+        try_expand(arena,
+                   HEAD "g (float[2] x, bool c) => (float[2] y) { y = l.f(x, c) }\n" LOCAL
+                        "f (x, c) => (y) {\n"
+                        "  y = If (c) <then_branch = a () => (float[2] r) { r = l.f(x, c) },\n"
+                        "              else_branch = b () => (float[2] s) { s = Neg(x) }> }\n",
+                   &usual);
+
+    CHECK(e->status == CM_LIMIT);
+    CHECK(strstr(e->err.text, "deep"));
+}
+
+void test_expand__a_function_that_calls_itself_from_a_branch_is_refused(void)
+{
+    check_in_arena(case_a_function_that_calls_itself_from_a_branch_is_refused);
+}
