@@ -159,7 +159,9 @@ enum cm_status cm_place_map(struct cm_saved_place *place, struct cm_str name, st
         cm_arena_defer(place->arena, unmap, file);
         place->opened = file;
     }
-    *out = (struct cm_str){(const char *)file->mapping.data, file->mapping.size};
+    *out = file->mapping.size
+               ? (struct cm_str){(const char *)file->mapping.data, file->mapping.size}
+               : CM_STR(""); /* readers add to the pointer, which must not be NULL */
     return CM_OK;
 }
 

@@ -5,7 +5,9 @@
 void cm_json_init(struct cm_json *json, struct cm_arena *arena, struct cm_str text,
                   struct cm_error *err)
 {
-    *json = (struct cm_json){arena, text.data, text.data, text.data + text.size, err};
+    const char *begin = text.data ? text.data : ""; /* an empty file has no memory */
+
+    *json = (struct cm_json){arena, begin, begin, begin + text.size, err};
 }
 
 static enum cm_status broken(const struct cm_json *json, const char *what)
