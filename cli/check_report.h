@@ -22,9 +22,8 @@ size_t check_blocker_count(const struct check_report *report);
 
 /* Writes a SARIF log, for services that show findings beside the code. */
 struct sarif {
-    FILE *file;
+    struct cli_output output;
     struct cli_json json;
-    const char *path;
 };
 int sarif_begin(struct sarif *sarif, const char *path);
 void sarif_add(struct sarif *sarif, const struct check_report *report);

@@ -3,7 +3,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "check_report.h"
 
-#include <errno.h>
 #include <string.h>
 
 /* Rules that are not about the model but about this program. */
@@ -62,18 +61,14 @@ static void put_driver(struct cli_json *json)
 
 int sarif_begin(struct sarif *sarif, const char *path)
 {
-    *sarif = (struct sarif){.path = path};
+    *sarif = (struct sarif){0};
     if (cli_may_write("check: --sarif", path) != CLI_YES)
         return CLI_USAGE;
-    sarif->file = fopen(path, "wb");
-    if (!sarif->file) {
-        const int why = errno;
-
-        cli_complain("%s: %s", path, strerror(why));
-        return cli_errno_code(why);
-    }
+    const int code = cli_output_begin(&sarif->output, path);
+    if (code != CLI_YES)
+        return code;
     struct cli_json *json = &sarif->json;
-    json->to = sarif->file;
+    json->to = sarif->output.to;
     cli_json_open(json, NULL, '{');
     cli_json_string(json, "$schema", "https://json.schemastore.org/sarif-2.1.0.json");
     cli_json_string(json, "version", "2.1.0");
@@ -207,9 +202,5 @@ int sarif_end(struct sarif *sarif, bool all)
     cli_json_close(json, '}');
     cli_json_close(json, ']');
     cli_json_close(json, '}');
-    const int code = cli_flush(sarif->file, sarif->path);
-    if (fclose(sarif->file) == 0 || code != CLI_YES)
-        return code;
-    cli_complain("cannot write to %s: %s", sarif->path, strerror(errno));
-    return CLI_MACHINE;
+    return cli_output_end(&sarif->output, CLI_YES);
 }

@@ -127,6 +127,17 @@ void cli_bound_memory(void);
  * it, not with a signal. */
 void cli_watch_files(void);
 
+/* A text file to be written, whole or not at all: begin says what is wrong and gives the exit code,
+ * what is printed to `to` is in the file after end, which keeps the old file unless code is CLI_YES
+ * and all could be written. Gives the exit code, after saying what is wrong. */
+struct cli_output {
+    FILE *to;
+    struct cameo_file *file;
+    struct cameo_error err; /* of the first write that failed */
+};
+int cli_output_begin(struct cli_output *out, const char *path);
+int cli_output_end(struct cli_output *out, int code);
+
 /* Says once that writing to name failed with errno; gives the exit code. */
 int cli_broken(const char *name);
 int cli_flush(FILE *to, const char *name);
@@ -149,6 +160,8 @@ int cli_may_write(const char *what, const char *path);
 int cli_may_write_in(const char *what, const char *folder);
 /* The same for a model: a save writes beside its file and renames, so it may replace a model. */
 int cli_may_save(const char *what, const char *path);
+/* Is there a pipe, a terminal or a device of this name? */
+bool cli_is_stream(const char *path);
 /* Could a file of this name be written? To be asked before work whose result goes there: says what
  * is wrong, and gives the exit code. path may be NULL. */
 int cli_check_writable(const char *path);

@@ -241,7 +241,7 @@ static int check_one(const char *path, struct totals *totals, struct cli_json *j
         json_report(json, &report);
     else if (report.findings)
         show_report(&report);
-    if (sarif->file)
+    if (sarif->output.to)
         sarif_add(sarif, &report);
     const int code = add_to_totals(&report, totals);
     cameo_findings_free(report.findings);

@@ -137,21 +137,22 @@ static int make_data(void)
 static int make_model(void)
 {
     static const char path[] = "digits.onnxtxt";
-    FILE *file = fopen(path, "wb");
+    struct cli_output output;
     char number[CLI_NUMBER_SIZE];
+    int code = cli_output_begin(&output, path);
 
-    if (!file)
-        return cli_broken(path);
-    demo_model_write(file, seed);
-    int code = cli_flush(file, path);
-    if (fclose(file) != 0 && code == CLI_YES)
-        code = cli_broken(path);
+    if (code != CLI_YES)
+        return code;
+    demo_model_write(output.to, seed);
+    code = cli_output_end(&output, CLI_YES);
+    if (code != CLI_YES)
+        return code;
     printf("  %s is ONNX as text, a network of %s weights:\n\n"
            "  image > Conv > Relu > MaxPool > Conv > Relu > MaxPool > Gemm > Softmax\n\n"
            "  Its training info, a part of the ONNX standard, says how to train it:\n"
            "  random weights to begin with, cross-entropy, its Gradient, then Adam.\n",
            path, cli_number(number, (uint64_t)demo_model_weights()));
-    return code == CLI_YES ? demo_command("check", "digits.onnxtxt", NULL) : code;
+    return demo_command("check", "digits.onnxtxt", NULL);
 }
 
 /* ---- training ---- */

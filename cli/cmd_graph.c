@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "drawing.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,18 +54,15 @@ static write_fn *writer_of(const char *path)
 static int draw(const struct cameo_model *model, write_fn *write)
 {
     struct graph_drawing drawing = {.model = model, .with_inner = write == graph_write_html};
+    struct cli_output output;
     size_t drawn = 0;
 
     graph_build(&drawing, &folds);
-    FILE *to = fopen(out_path, "w");
-    if (!to) {
-        cli_complain("cannot write %s: %s", out_path, strerror(errno));
-        return CLI_MACHINE;
+    int code = cli_output_begin(&output, out_path);
+    if (code == CLI_YES) {
+        write(output.to, &drawing);
+        code = cli_output_end(&output, CLI_YES);
     }
-    write(to, &drawing);
-    int code = cli_flush(to, out_path);
-    if (fclose(to) != 0 && code == CLI_YES)
-        code = cli_broken(out_path);
     for (size_t p = 0; p < drawing.panel_count; p++) {
         if (p < drawing.shown)
             drawn += drawing.panels[p].vertex_count;

@@ -3,7 +3,6 @@
 #include "cli.h"
 #include "curve.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,24 +108,16 @@ static int write_svg(const struct picture *picture, const char *name, double win
 {
     const struct curve_drawing drawing = {title ? title : name, picture->panels, picture->count,
                                           window};
-    FILE *file = fopen(out_path, "wb");
+    struct cli_output output;
+    int code = cli_output_begin(&output, out_path);
 
-    if (!file) {
-        const int why = errno;
-
-        cli_complain("%s: %s", out_path, strerror(why));
-        return cli_errno_code(why);
-    }
-    int code = CLI_YES;
-    if (!curve_write_svg(file, &drawing)) {
+    if (code != CLI_YES)
+        return code;
+    if (!curve_write_svg(output.to, &drawing)) {
         cli_complain("no memory for drawing");
         code = CLI_MACHINE;
     }
-    if (code == CLI_YES)
-        code = cli_flush(file, out_path);
-    if (fclose(file) != 0 && code == CLI_YES)
-        code = cli_broken(out_path);
-    return code;
+    return cli_output_end(&output, code);
 }
 
 static int print_curves(const struct picture *picture)

@@ -3,8 +3,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 
-#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static bool upstream, allow_links;
@@ -24,7 +24,7 @@ static enum cameo_format format;
 struct target {
     FILE *file;
     bool terminal;
-    int why;   /* errno of the write that failed */
+    bool failed;
     char last; /* byte written */
 };
 
@@ -32,56 +32,50 @@ static int put_bytes(void *to, const void *bytes, size_t size)
 {
     struct target *target = to;
 
-    errno = 0;
     target->last = ((const char *)bytes)[size - 1];
     /* The official form has no escapes, so on its way to a terminal it gets some. */
     if (target->terminal)
         cli_put_lines(target->file, bytes, size);
     /* A buffer that could not be emptied shows in ferror alone. */
-    if ((target->terminal || fwrite(bytes, 1, size, target->file) == size) && !ferror(target->file))
-        return 0;
-    target->why = errno ? errno : EIO;
-    return 1;
+    target->failed = !(target->terminal || fwrite(bytes, 1, size, target->file) == size) ||
+                     ferror(target->file) != 0;
+    return target->failed;
 }
 
-static int print_to(FILE *file, const char *name, const struct cameo_model *model)
+/* What cannot be written is told by whoever closes the file. */
+static int print_to(FILE *file, bool terminal, const struct cameo_model *model)
 {
     struct cameo_write_options options = CAMEO_WRITE_OPTIONS_INIT;
-    struct target target = {.file = file, .terminal = upstream && isatty(fileno(file))};
+    struct target target = {.file = file, .terminal = upstream && terminal};
     struct cameo_error err;
 
     options.format = format;
     options.upstream = upstream;
     options.elide = elide;
-    if (cameo_model_write(model, &options, put_bytes, &target, &err) == CAMEO_OK) {
-        if (!upstream && target.last != '\n')
-            fputc('\n', file);
-        return cli_flush(file, name);
-    }
-    if (!target.why)
+    if (cameo_model_write(model, &options, put_bytes, &target, &err) != CAMEO_OK && !target.failed)
         return cli_fail(&err);
-    errno = target.why;
-    return cli_broken(name);
+    if (!upstream && target.last != '\n')
+        fputc('\n', file);
+    return CLI_YES;
 }
 
 static int print_model(const struct cameo_model *model)
 {
-    if (!out_path)
-        return print_to(stdout, "standard output", model);
+    struct cli_output output;
+    struct stat facts;
+    int code;
+
+    if (!out_path) {
+        code = print_to(stdout, isatty(STDOUT_FILENO), model);
+        return code == CLI_YES ? cli_flush(stdout, "standard output") : code;
+    }
     if (cli_may_write("print: -o", out_path) != CLI_YES)
         return CLI_USAGE;
-    FILE *file = fopen(out_path, "wb");
-    if (!file) {
-        const int why = errno;
-
-        cli_complain("%s: %s", out_path, strerror(why));
-        return cli_errno_code(why);
-    }
-    const int code = print_to(file, out_path, model);
-    if (fclose(file) == 0 || code != CLI_YES)
+    const bool device = stat(out_path, &facts) == 0 && S_ISCHR(facts.st_mode);
+    code = cli_output_begin(&output, out_path);
+    if (code != CLI_YES)
         return code;
-    cli_complain("cannot write to %s: %s", out_path, strerror(errno));
-    return CLI_MACHINE;
+    return cli_output_end(&output, print_to(output.to, device, model));
 }
 
 static bool has_ending(const char *name, const char *ending)

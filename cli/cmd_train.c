@@ -4,12 +4,9 @@
 #include "train.h"
 #include "training_flags.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static struct train_settings settings;
@@ -26,43 +23,6 @@ static bool last_batch_of(const char *text, enum cameo_last_batch *out)
             return true;
         }
     return false;
-}
-
-/* Nobody wants to hear at the end that the result cannot be written: a file is made beside it and
- * removed, under a name as long as those that saving uses. */
-static int check_output(const char *path)
-{
-    char probe[4096];
-    struct stat is;
-
-    if (!path)
-        return 0;
-    const char *slash = strrchr(path, '/');
-    if (!*(slash ? slash + 1 : path) || (stat(path, &is) == 0 && S_ISDIR(is.st_mode))) {
-        cli_complain("train: cannot write '%s': it is a folder, not a file", path);
-        return 1;
-    }
-    const int size = snprintf(probe, sizeof probe, "%s.tmp-%06ld", path, (long)getpid() % 1000000);
-    errno = ENAMETOOLONG;
-    const int file = size > 0 && (size_t)size < sizeof probe
-                         ? open(probe, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)
-                         : -1;
-    if (file >= 0) {
-        close(file);
-        unlink(probe);
-        return 0;
-    }
-    cli_complain("train: cannot write '%s': %s", path, strerror(errno));
-    return 1;
-}
-
-/* A pipe or a terminal that is there: a log may go to it. */
-static bool is_stream(const char *path)
-{
-    struct stat is;
-
-    return stat(path, &is) == 0 && !S_ISREG(is.st_mode) && !S_ISDIR(is.st_mode) &&
-           access(path, W_OK) == 0;
 }
 
 /* Everything that is wrong is said, not just the first. */
@@ -95,9 +55,14 @@ static bool check_settings(void)
         wrong++, cli_complain("train: --tensorboard-every needs --tensorboard DIR");
     if ((s->patience || s->best) && !s->validate)
         wrong++, cli_complain("train: %s needs --validate FILE", s->best ? "--best" : "--patience");
-    wrong += check_output(s->out) + check_output(s->best) + check_output(s->profile);
-    if (s->log && !is_stream(s->log))
-        wrong += check_output(s->log);
+    /* Nobody wants to hear at the end that the result cannot be written. */
+    const char *const outputs[] = {s->out, s->best, s->profile, s->log};
+    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
+        if (i < 2 && outputs[i] && cli_is_stream(outputs[i]))
+            wrong++,
+                cli_complain("train: cannot write '%s': a model needs a regular file", outputs[i]);
+        else
+            wrong += cli_check_writable(outputs[i]) != CLI_YES;
     s->target = cli_training.target;
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     s->effective_threads = s->threads ? (int)s->threads : cores > 0 ? (int)cores : 1;
@@ -381,8 +346,7 @@ static int train(struct cameo_model *model)
 
     for (size_t i = 0; i < sizeof stages / sizeof *stages && code == CLI_YES; i++)
         code = stages[i](&run);
-    if (run.log && fclose(run.log) != 0 && code == CLI_YES)
-        code = cli_broken(settings.log);
+    cameo_file_free(run.log);
     cameo_events_free(run.events);
     if (code == CLI_YES)
         code = finish(&run);

@@ -3,7 +3,6 @@
 #include "derive.h"
 #include "values.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,16 +73,14 @@ int cli_dump_values(const char *folder, const struct cli_texts *only, size_t las
     const size_t count = cameo_session_output_count(session);
     struct cli_names names;
     char path[4096];
+    struct cli_output output;
     size_t written = 0;
-    int code = CLI_YES;
 
     snprintf(path, sizeof path, "%s/index.json", folder);
-    FILE *to = fopen(path, "w");
-    struct cli_json json = {.to = to};
-    if (!to) {
-        cli_complain("cannot write %s: %s", path, strerror(errno));
-        return CLI_MACHINE;
-    }
+    int code = cli_output_begin(&output, path);
+    struct cli_json json = {.to = output.to};
+    if (code != CLI_YES)
+        return code;
     cli_names_split(only, &names);
     cli_json_open(&json, NULL, '{');
     cli_json_open(&json, "values", '[');
@@ -96,10 +93,7 @@ int cli_dump_values(const char *folder, const struct cli_texts *only, size_t las
     cli_json_close(&json, ']');
     cli_json_close(&json, '}');
     cli_names_free(&names);
-    if (code == CLI_YES)
-        code = cli_flush(to, path);
-    if (fclose(to) != 0 && code == CLI_YES)
-        code = cli_broken(path);
+    code = cli_output_end(&output, code);
     if (code == CLI_YES) {
         fprintf(stderr, "wrote %zu value%s to ", written, written == 1 ? "" : "s");
         cli_put_text(stderr, folder, strlen(folder));

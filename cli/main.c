@@ -114,7 +114,9 @@ static void note_reader_gone(int number)
 
 int main(int argc, char **argv)
 {
-    signal(SIGPIPE, note_reader_gone);
+    const struct sigaction gone = {.sa_handler = note_reader_gone};
+
+    sigaction(SIGPIPE, &gone, NULL); /* for every write, not only for the first */
     signal(SIGXFSZ, SIG_IGN); /* a file past the limit is a write that fails, told like any other */
     const int code = run(argc, argv);
     const int flushed = cli_flush(stdout, "standard output");

@@ -64,28 +64,24 @@ bool cli_file_size(const char *path, uint64_t *bytes)
     return true;
 }
 
-int cli_check_writable(const char *path)
+bool cli_is_stream(const char *path)
 {
-    const char *slash = path ? strrchr(path, '/') : NULL;
-    char folder[4096] = ".";
     struct stat facts;
 
-    if (!path)
+    return stat(path, &facts) == 0 && !S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode);
+}
+
+int cli_check_writable(const char *path)
+{
+    struct cameo_file *file = NULL;
+    struct cameo_error err;
+
+    /* Whoever reads a pipe would take its opening and closing for an empty file. */
+    if (!path || (cli_is_stream(path) && access(path, W_OK) == 0))
         return CLI_YES;
-    if (slash)
-        snprintf(folder, sizeof folder, "%.*s", slash == path ? 1 : (int)(slash - path), path);
-    errno = 0;
-    if (stat(path, &facts) != 0 && errno == ENOENT) {
-        if (access(folder, W_OK | X_OK) == 0)
-            return CLI_YES;
-    } else if (errno == 0 && S_ISDIR(facts.st_mode)) {
-        errno = EISDIR;
-    } else if (errno == 0 && access(path, W_OK) == 0) {
-        return CLI_YES;
-    }
-    const int why = errno;
-    cli_complain("cannot write %s: %s", path, strerror(why));
-    return cli_errno_code(why);
+    const enum cameo_status status = cameo_file_new(path, NULL, &file, &err);
+    cameo_file_free(file);
+    return status == CAMEO_OK ? CLI_YES : cli_fail(&err);
 }
 
 const char *cli_number(char *text, uint64_t number)

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "values.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -236,13 +235,12 @@ static void write_memory(struct cli_json *json, const struct cli_step *step)
 
 int cli_steps_profile(const char *path, const struct cli_steps *steps)
 {
-    FILE *to = fopen(path, "w");
-    struct cli_json json = {.to = to};
+    struct cli_output output;
+    const int code = cli_output_begin(&output, path);
+    struct cli_json json = {.to = output.to};
 
-    if (!to) {
-        cli_complain("cannot write %s: %s", path, strerror(errno));
-        return CLI_MACHINE;
-    }
+    if (code != CLI_YES)
+        return code;
     cli_json_open(&json, NULL, '{');
     cli_json_string(&json, "displayTimeUnit", "ns");
     cli_json_open(&json, "traceEvents", '[');
@@ -252,8 +250,5 @@ int cli_steps_profile(const char *path, const struct cli_steps *steps)
     }
     cli_json_close(&json, ']');
     cli_json_close(&json, '}');
-    int code = cli_flush(to, path);
-    if (fclose(to) != 0 && code == CLI_YES)
-        code = cli_broken(path);
-    return code;
+    return cli_output_end(&output, CLI_YES);
 }

@@ -3,7 +3,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "test_cases.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,13 +219,13 @@ static void write_case(FILE *to, const struct test_case *test)
 
 int test_write_junit(const char *path, const struct test_list *list)
 {
-    FILE *to = fopen(path, "w");
+    struct cli_output output;
+    const int code = cli_output_begin(&output, path);
+    FILE *to = output.to;
     size_t failed = 0;
 
-    if (!to) {
-        cli_complain("cannot write %s: %s", path, strerror(errno));
-        return CLI_MACHINE;
-    }
+    if (code != CLI_YES)
+        return code;
     for (size_t i = 0; i < list->count; i++)
         failed += !list->items[i].passed;
     fprintf(to,
@@ -236,8 +235,5 @@ int test_write_junit(const char *path, const struct test_list *list)
     for (size_t i = 0; i < list->count; i++)
         write_case(to, &list->items[i]);
     fputs("</testsuite>\n", to);
-    int code = cli_flush(to, path);
-    if (fclose(to) != 0 && code == CLI_YES)
-        code = cli_broken(path);
-    return code;
+    return cli_output_end(&output, CLI_YES);
 }

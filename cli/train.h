@@ -28,7 +28,7 @@ struct train_run {
     size_t differences;     /* between the conditions of the checkpoint and ours */
     struct cli_steps steps; /* of the step that is profiled */
     int code;               /* of what failed while the run was told of */
-    FILE *log;
+    struct cameo_file *log;
     struct cameo_events *events;
     double started, shown; /* seconds */
 };

@@ -3,10 +3,10 @@
 #define _POSIX_C_SOURCE 200809L
 #include "train.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -200,48 +200,42 @@ void train_show_epoch(const struct train_run *run, const struct cameo_progress *
 /* ---- the log ---- */
 
 /* How much of an older log stays when training goes on from step `last`: whole lines up to it. */
-static long kept_length(FILE *file, uint64_t last)
+static uint64_t kept_length(const char *path, uint64_t last)
 {
+    FILE *file = fopen(path, "rb");
     char *line = NULL;
     size_t room = 0;
-    long kept = 0;
+    uint64_t kept = 0;
     ssize_t size;
 
-    while ((size = getline(&line, &room, file)) > 0 && line[size - 1] == '\n') {
+    while (file && (size = getline(&line, &room, file)) > 0 && line[size - 1] == '\n') {
         const char *key = strstr(line, "\"step\":");
 
         if (key && strtoull(key + strlen("\"step\":"), NULL, 10) > last)
             break;
-        kept += (long)size;
+        kept += (uint64_t)size;
     }
     free(line);
+    if (file)
+        fclose(file);
     return kept;
-}
-
-static int log_failed(const struct train_run *run)
-{
-    cli_complain("train: cannot write %s: %s", run->settings->log, strerror(errno));
-    return CLI_MACHINE;
 }
 
 int train_log_open(struct train_run *run)
 {
     const char *path = run->settings->log;
+    struct cameo_file_options options = CAMEO_FILE_OPTIONS_INIT;
+    struct cameo_error err;
+    struct stat facts;
 
     if (!path)
         return CLI_YES;
-    if (run->began_at > 0)
-        run->log = fopen(path, "r+b");
-    if (run->log) {
-        const long kept = kept_length(run->log, run->began_at);
-
-        if (fflush(run->log) != 0 || ftruncate(fileno(run->log), kept) != 0 ||
-            fseek(run->log, 0, SEEK_END) != 0)
-            return log_failed(run);
+    options.grows = true;
+    if (run->began_at > 0 && stat(path, &facts) == 0 && S_ISREG(facts.st_mode))
+        options.keep = kept_length(path, run->began_at);
+    if (cameo_file_new(path, &options, &run->log, &err) == CAMEO_OK)
         return CLI_YES;
-    }
-    run->log = fopen(path, "wb");
-    return run->log ? CLI_YES : log_failed(run);
+    return cli_fail(&err);
 }
 
 /* JSON has no word for what is not finite. */
@@ -255,51 +249,73 @@ void train_put_number(FILE *to, const char *name, double value)
         fputs(":null", to);
 }
 
-static void begin_line(const struct train_run *run, const struct cameo_progress *p)
+/* A line of the log, which is written whole: a run that is killed leaves all lines before it. */
+struct line {
+    char *text;
+    size_t size;
+    FILE *to;
+};
+
+static bool begin_line(struct line *line, const struct cameo_progress *p)
 {
-    fprintf(run->log, "{\"step\":%llu,\"epoch\":%llu", (unsigned long long)p->step,
-            (unsigned long long)p->epoch);
+    *line = (struct line){NULL, 0, NULL};
+    line->to = open_memstream(&line->text, &line->size);
+    if (line->to)
+        fprintf(line->to, "{\"step\":%llu,\"epoch\":%llu", (unsigned long long)p->step,
+                (unsigned long long)p->epoch);
+    return line->to != NULL;
 }
 
-/* Flushed line by line: a run that is killed leaves all of it. */
-static int end_line(const struct train_run *run)
+static int end_line(struct line *line, const struct train_run *run)
 {
-    fputs("}\n", run->log);
-    return fflush(run->log) == 0 ? CLI_YES : log_failed(run);
+    struct cameo_error err;
+
+    fputs("}\n", line->to);
+    const bool whole = fclose(line->to) == 0;
+    const int code = !whole ? cli_broken("memory")
+                     : cameo_file_write(run->log, line->text, line->size, &err) == CAMEO_OK
+                         ? CLI_YES
+                         : cli_fail(&err);
+    free(line->text);
+    return code;
 }
 
 int train_log_step(const struct train_run *run, const struct cameo_progress *p)
 {
     const size_t count = cameo_trainer_scalar_count(run->trainer);
     const size_t loss = cameo_trainer_loss(run->trainer);
+    struct line line;
 
     if (!run->log)
         return CLI_YES;
-    begin_line(run, p);
+    if (!begin_line(&line, p))
+        return cli_broken("memory");
     if (loss < count)
-        train_put_number(run->log, "loss", p->loss);
+        train_put_number(line.to, "loss", p->loss);
     for (size_t i = 0; i < count; i++) {
         const char *name = cameo_trainer_scalar_name(run->trainer, i);
 
         if (strcmp(name, "loss") != 0 && strcmp(name, "step") != 0 && strcmp(name, "epoch") != 0)
-            train_put_number(run->log, name, p->scalars[i]);
+            train_put_number(line.to, name, p->scalars[i]);
     }
-    return end_line(run);
+    return end_line(&line, run);
 }
 
 int train_log_validation(const struct train_run *run, const struct cameo_progress *p)
 {
     const struct cameo_measure *m = p->measure;
+    struct line line;
 
     if (!run->log || !m)
         return CLI_YES;
-    begin_line(run, p);
-    train_put_number(run->log, "validation_loss", m->loss);
+    if (!begin_line(&line, p))
+        return cli_broken("memory");
+    train_put_number(line.to, "validation_loss", m->loss);
     if (m->judged)
-        train_put_number(run->log, "validation_accuracy", (double)m->correct / (double)m->judged);
+        train_put_number(line.to, "validation_accuracy", (double)m->correct / (double)m->judged);
     if (m->compared) {
-        train_put_number(run->log, "validation_mae", m->absolute / (double)m->compared);
-        train_put_number(run->log, "validation_r2", train_r_squared(m));
+        train_put_number(line.to, "validation_mae", m->absolute / (double)m->compared);
+        train_put_number(line.to, "validation_r2", train_r_squared(m));
     }
-    return end_line(run);
+    return end_line(&line, run);
 }

@@ -1939,6 +1939,42 @@ CAMEO_API enum cameo_status cameo_trainer_run(struct cameo_trainer *trainer,
                                               struct cameo_loop_result *result,
                                               struct cameo_error *err);
 
+/* ---- writing files ----
+ *
+ * What the library itself writes with. A file comes into being whole or not at all: its bytes go to
+ * a new file in the same folder, which is synced and takes its name when all is written; until
+ * then, and when the disk is full, the old one stays as it is. It keeps the permissions of the old
+ * one, and a symbolic link is followed. A file that grows, such as a log, has each record when the
+ * call returns, whole or not at all; the first one replaces the old file. Pipes, terminals and what
+ * the process has open (/dev/stdout, /dev/fd/3) are written directly. */
+
+struct cameo_file;
+
+struct cameo_file_options {
+    size_t struct_size;
+    bool grows;
+    uint64_t
+        keep; /* of a file that grows: bytes of the old one that stay before the first record */
+};
+
+#define CAMEO_FILE_OPTIONS_INIT                                                                    \
+    {                                                                                              \
+        sizeof(struct cameo_file_options), false, 0                                                \
+    }
+
+/* options may be NULL. Fails where the file could not be made: made and freed again, it tells
+ * whether a result could be written. */
+CAMEO_API enum cameo_status cameo_file_new(const char *path,
+                                           const struct cameo_file_options *options,
+                                           struct cameo_file **out, struct cameo_error *err);
+/* One record of a file that grows; after a failure the next one may succeed. */
+CAMEO_API enum cameo_status cameo_file_write(struct cameo_file *file, const void *bytes,
+                                             size_t size, struct cameo_error *err);
+/* All is written: the file takes its name. To be called once, after the last write. */
+CAMEO_API enum cameo_status cameo_file_commit(struct cameo_file *file, struct cameo_error *err);
+/* Without a commit before it, nothing of a file that does not grow stays. NULL is fine. */
+CAMEO_API void cameo_file_free(struct cameo_file *file);
+
 /* ---- curves for TensorBoard ----
  *
  * Event files as TensorBoard reads them. A writer has a file of its own in a folder, which may hold

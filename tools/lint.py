@@ -272,6 +272,31 @@ def check_inputs():
             for number, match in lines_with(raw, code_only(read(path)))]
 
 
+# Who may open files for writing, beside /proc: see struct cm_save and struct cm_stream in base/file.h.
+WRITERS = {"src/base/file_save.c": "whole files and files that grow",
+           "src/io/spool.c": "a temporary file without a name",
+           "src/mlir/tool.c": "a temporary folder of its own"}
+
+
+def check_writing():
+    """files are written through cm_save and cm_stream (cli_output in cli/), whole or not at all"""
+    flags = re.compile(r"\bO_(?:WRONLY|RDWR|CREAT|TRUNC|APPEND|TMPFILE)\b|"
+                       r"\b(?:creat|mkstemps?|mkostemps?|tmpfile|tmpnam|freopen)\s*\(")
+    opens = re.compile(r"\b(?:fopen|fdopen)\s*\([^;]*")
+    reads = re.compile(r'"r[be]*"\s*\)|\(\s*"/proc/')  # the mode, or a file that is none
+    found = []
+    for path in files(".c", ".h", folders=("src", "cli")):
+        if str(path.relative_to(ROOT)) in WRITERS:
+            continue
+        text = read(path)
+        code = code_only(text)
+        lines = [number for number, _ in lines_with(flags, code)]
+        lines += [number for number, match in lines_with(opens, code)
+                  if not reads.search(text[match.start():match.end()])]
+        found += [place(path, number, "opens a file for writing") for number in sorted(set(lines))]
+    return found
+
+
 def check_shapes():
     """ranks grow through cm_shape_insert, and kernels that size their outputs read scalars checked"""
     grows = re.compile(r"\bshape(?:->|\.)rank\s*(?:\+\+|\+=)|dims\[[^\]]*(?:->|\.)rank\+\+\]|"

@@ -39,10 +39,12 @@ enum cm_status cm_file_open_beneath(const char *folder, struct cm_str name, unsi
 enum cm_status cm_file_name_is_inside(struct cm_str name, struct cm_error *err) CM_MUST_CHECK;
 
 /* A file that comes into being whole or not at all: written under a temporary name beside path,
- * synced, renamed over path, its folder synced. */
+ * synced, renamed over path, its folder synced. A symbolic link is followed: the file that it leads
+ * to is replaced, and the link stays. An existing file keeps its permissions. */
 struct cm_save {
     int fd;
     char *path, *temporary; /* owned */
+    bool direct;            /* path is not a regular file: no temporary file, no renaming */
     uint8_t *pending;       /* buffered bytes */
     size_t n_pending;
     uint64_t written;          /* bytes so far, the pending ones included */
@@ -51,6 +53,10 @@ struct cm_save {
 
 enum cm_status cm_save_begin(struct cm_save *save, const char *path,
                              struct cm_error *err) CM_MUST_CHECK;
+/* The same, and a pipe, a terminal or another device is written directly, as is what the process
+ * has open under a number: /dev/stdout, /dev/fd/3. */
+enum cm_status cm_save_begin_any(struct cm_save *save, const char *path,
+                                 struct cm_error *err) CM_MUST_CHECK;
 enum cm_status cm_save_write(struct cm_save *save, const void *bytes, size_t size,
                              struct cm_error *err) CM_MUST_CHECK;
 /* Zeros up to a multiple of alignment. */
@@ -63,6 +69,29 @@ enum cm_status cm_save_flush(struct cm_save *save, struct cm_error *err) CM_MUST
 enum cm_status cm_save_commit(struct cm_save *save, struct cm_error *err) CM_MUST_CHECK;
 /* Removes the temporary file. Harmless after a commit and on a zeroed struct. */
 void cm_save_abandon(struct cm_save *save);
+
+/* A file that grows record by record: a log, TensorBoard's events. A record is in the file whole or
+ * not at all when cm_stream_append returns; nothing is synced. This and cm_save are the only ways
+ * in which files are written: lint refuses others. */
+struct cm_stream {
+    int fd;
+    char *path;           /* owned */
+    struct cm_save fresh; /* of a new file, which takes its place with its first record */
+    uint64_t size;        /* of whole records in the file */
+};
+
+/* The first keep bytes of the file at path stay; 0: the first record replaces what is there, so
+ * that a disk that is full costs nobody an old log. A pipe or a device is written directly. */
+enum cm_status cm_stream_open(struct cm_stream *stream, const char *path, uint64_t keep,
+                              struct cm_error *err) CM_MUST_CHECK;
+/* Makes a file that was not there; *exists: it is, and nothing was done. */
+enum cm_status cm_stream_create(struct cm_stream *stream, const char *path, bool *exists,
+                                struct cm_error *err) CM_MUST_CHECK;
+/* After a failure the next record may be tried all the same: the disk may have room again. */
+enum cm_status cm_stream_append(struct cm_stream *stream, const void *bytes, size_t size,
+                                struct cm_error *err) CM_MUST_CHECK;
+/* Harmless on a closed one. */
+void cm_stream_close(struct cm_stream *stream);
 
 /* The folder part of path ("." when there is none) and the rest; both live in arena. */
 struct cm_str cm_path_folder(struct cm_arena *arena, const char *path);

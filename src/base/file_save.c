@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,6 +21,13 @@ static enum cm_status fail_write(const char *path, int error, struct cm_error *e
 {
     if (error == ENOENT || error == ENOTDIR)
         return cm_fail(err, CM_NOT_FOUND, "cannot write " PATH_FMT ": its folder does not exist",
+                       path);
+    if (error == ENAMETOOLONG)
+        return cm_fail(err, CM_BAD_ARGUMENT, "cannot write " PATH_FMT ": %s", path,
+                       strerror(error));
+    if (error == EFAULT) /* the bytes lie in a mapped file */
+        return cm_fail(err, CM_IO,
+                       "cannot write " PATH_FMT ": a file that it is made from was cut short",
                        path);
     return cm_fail(err, CM_IO, "cannot write " PATH_FMT ": %s", path, strerror(error));
 }
@@ -118,11 +126,15 @@ static enum cm_status begin(struct cm_save *save, const char *path, struct cm_er
     struct stat facts;
     bool exists;
 
-    CM_TRY(resolve_target(path, &save->path, err));
-    CM_TRY(check_target(save->path, &exists, &facts, err));
     save->pending = cm_malloc(PENDING_SIZE);
     if (!save->pending)
         return fail_memory(path, err);
+    if (save->direct) {
+        save->path = copy_text(path, 0);
+        return save->path ? CM_OK : fail_memory(path, err);
+    }
+    CM_TRY(resolve_target(path, &save->path, err));
+    CM_TRY(check_target(save->path, &exists, &facts, err));
     CM_TRY(create_temporary(save, exists ? 0600 : 0644, err));
     return exists ? adopt(save, &facts, err) : CM_OK;
 }
@@ -130,7 +142,7 @@ static enum cm_status begin(struct cm_save *save, const char *path, struct cm_er
 /* Everything is given back; the temporary file stays only where it became the real one. */
 static void end(struct cm_save *save, bool keep)
 {
-    if (save->fd >= 0 && save->temporary)
+    if (save->fd >= 0 && (save->temporary || save->direct))
         close(save->fd);
     if (save->temporary && !keep)
         unlink(save->temporary);
@@ -148,6 +160,60 @@ enum cm_status cm_save_begin(struct cm_save *save, const char *path, struct cm_e
         /* What could not be created is not ours to remove. */
         end(save, save->fd < 0);
     }
+    return status;
+}
+
+/* The number in "/dev/fd/3" and names like it, which may be an open file that others write to as
+ * well: a new file in its place would be lost on them. */
+static int number_of(const char *path)
+{
+    static const char *const names[] = {"/dev/fd/", "/proc/self/fd/"};
+
+    if (strcmp(path, "/dev/stdout") == 0)
+        return STDOUT_FILENO;
+    if (strcmp(path, "/dev/stderr") == 0)
+        return STDERR_FILENO;
+    for (size_t i = 0; i < CM_COUNT(names); i++) {
+        const char *at = path + strlen(names[i]);
+        char *end = NULL;
+
+        if (strncmp(path, names[i], strlen(names[i])) != 0 || *at < '0' || *at > '9')
+            continue;
+        const long number = strtol(at, &end, 10);
+        if (!*end && number <= INT_MAX)
+            return (int)number;
+    }
+    return -1;
+}
+
+/* Opens what has no place in a folder; *fd stays -1 for a regular file, and where nothing is. */
+static enum cm_status open_direct(const char *path, int *fd, struct cm_error *err)
+{
+    const int number = number_of(path);
+    struct stat facts;
+
+    *fd = -1;
+    if (number >= 0)
+        *fd = fcntl(number, F_DUPFD_CLOEXEC, 0);
+    else if (stat(path, &facts) == 0 && !S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode))
+        *fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    else
+        return CM_OK;
+    return *fd >= 0 ? CM_OK : fail_write(path, errno, err);
+}
+
+enum cm_status cm_save_begin_any(struct cm_save *save, const char *path, struct cm_error *err)
+{
+    int fd;
+
+    *save = (struct cm_save){.fd = -1};
+    CM_TRY(open_direct(path, &fd, err));
+    if (fd < 0)
+        return cm_save_begin(save, path, err);
+    *save = (struct cm_save){.fd = fd, .direct = true};
+    const enum cm_status status = begin(save, path, err);
+    if (status)
+        end(save, false);
     return status;
 }
 
@@ -196,7 +262,7 @@ static enum cm_status write_out(struct cm_save *save, const uint8_t *bytes, size
 
 static enum cm_status flush(struct cm_save *save, struct cm_error *err)
 {
-    if (save->fd < 0 || !save->temporary)
+    if (save->fd < 0 || !(save->temporary || save->direct))
         return cm_fail(err, CM_IO, "cannot write " PATH_FMT ": an earlier write failed",
                        save->path ? save->path : "");
     const size_t size = save->n_pending;
@@ -278,7 +344,7 @@ static enum cm_status finish(struct cm_save *save, struct cm_error *err)
     save->fd = -1;
     if (close(fd) != 0 && errno != EINTR)
         return fail_write(save->path, errno, err);
-    if (rename(save->temporary, save->path) != 0)
+    if (!save->direct && rename(save->temporary, save->path) != 0)
         return fail_write(save->path, errno, err);
     return CM_OK;
 }
@@ -288,8 +354,118 @@ enum cm_status cm_save_commit(struct cm_save *save, struct cm_error *err)
     enum cm_status status = finish(save, err);
     const bool renamed = status == CM_OK;
 
-    if (renamed)
+    if (renamed && !save->direct)
         status = sync_folder(save->path, err);
     end(save, renamed);
     return status;
+}
+
+/* ---- files that grow ---- */
+
+/* All bytes at the given place, or where a pipe stands. */
+static bool write_all(int fd, bool at_place, uint64_t place, const uint8_t *bytes, size_t size)
+{
+    for (size_t done = 0; done < size;) {
+        const ssize_t n = at_place ? pwrite(fd, bytes + done, size - done, (off_t)(place + done))
+                                   : write(fd, bytes + done, size - done);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n == 0)
+            errno = ENOSPC;
+        if (n <= 0)
+            return false;
+        done += (size_t)n;
+    }
+    return true;
+}
+
+/* The first record goes to a file without its name, which then takes the place of the old one. */
+static enum cm_status append_first(struct cm_stream *stream, const void *bytes, size_t size,
+                                   struct cm_error *err)
+{
+    struct cm_save *fresh = &stream->fresh;
+
+    if (fresh->fd < 0)
+        CM_TRY(cm_save_begin(fresh, stream->path, err));
+    if (!write_all(fresh->fd, true, 0, bytes, size) || rename(fresh->temporary, fresh->path) != 0) {
+        const int reason = errno;
+
+        cm_save_abandon(fresh);
+        return fail_write(stream->path, reason, err);
+    }
+    stream->fd = fresh->fd;
+    fresh->fd = -1;
+    end(fresh, true);
+    stream->size = size;
+    return CM_OK;
+}
+
+enum cm_status cm_stream_append(struct cm_stream *stream, const void *bytes, size_t size,
+                                struct cm_error *err)
+{
+    const bool is_file = !stream->fresh.direct;
+
+    if (stream->fd < 0)
+        return append_first(stream, bytes, size, err);
+    if (!write_all(stream->fd, is_file, stream->size, bytes, size)) {
+        const int reason = errno;
+
+        if (is_file) /* what came of the record goes again: the file ends with a whole one */
+            (void)!ftruncate(stream->fd, (off_t)stream->size);
+        return fail_write(stream->path, reason, err);
+    }
+    stream->size += size;
+    return CM_OK;
+}
+
+static enum cm_status open_stream(struct cm_stream *stream, uint64_t keep, struct cm_error *err)
+{
+    CM_TRY(open_direct(stream->path, &stream->fd, err));
+    stream->fresh.direct = stream->fd >= 0;
+    if (stream->fd >= 0)
+        return CM_OK;
+    if (!keep)
+        return cm_save_begin(&stream->fresh, stream->path, err);
+    stream->fd = open(stream->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    if (stream->fd < 0 || ftruncate(stream->fd, (off_t)keep) != 0)
+        return fail_write(stream->path, errno, err);
+    stream->size = keep;
+    return CM_OK;
+}
+
+enum cm_status cm_stream_open(struct cm_stream *stream, const char *path, uint64_t keep,
+                              struct cm_error *err)
+{
+    *stream = (struct cm_stream){.fd = -1, .fresh = {.fd = -1}, .path = copy_text(path, 0)};
+    const enum cm_status status =
+        stream->path ? open_stream(stream, keep, err) : fail_memory(path, err);
+    if (status)
+        cm_stream_close(stream);
+    return status;
+}
+
+enum cm_status cm_stream_create(struct cm_stream *stream, const char *path, bool *exists,
+                                struct cm_error *err)
+{
+    *stream = (struct cm_stream){.fd = -1, .fresh = {.fd = -1}, .path = copy_text(path, 0)};
+    if (!stream->path)
+        return fail_memory(path, err);
+    stream->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    const int reason = errno;
+    *exists = stream->fd < 0 && reason == EEXIST;
+    if (stream->fd >= 0)
+        return CM_OK;
+    cm_stream_close(stream);
+    return *exists ? CM_OK : fail_write(path, reason, err);
+}
+
+void cm_stream_close(struct cm_stream *stream)
+{
+    if (stream->fd >= 0 && stream->path)
+        close(stream->fd);
+    stream->fresh.direct = false;
+    cm_save_abandon(&stream->fresh);
+    cm_free(stream->path);
+    *stream = (struct cm_stream){.fd = -1, .fresh = {.fd = -1}};
 }

@@ -6,12 +6,12 @@
 #include "io/events.h"
 
 #include "base/crc32c.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "onnx/wire.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -32,8 +32,7 @@ enum {
 
 struct cm_events {
     pthread_mutex_t lock;
-    int fd;
-    uint64_t size; /* of whole records in the file */
+    struct cm_stream file;
     char path[4096];
 };
 
@@ -128,29 +127,6 @@ static enum cm_status begin(struct record *r, size_t texts, struct cm_error *err
     return CM_OK;
 }
 
-static enum cm_status append(struct cm_events *events, const uint8_t *bytes, size_t size,
-                             struct cm_error *err)
-{
-    size_t done = 0;
-
-    while (done < size) {
-        const ssize_t written = write(events->fd, bytes + done, size - done);
-
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0) {
-            const int reason = written < 0 ? errno : ENOSPC;
-
-            /* What came of the record goes again: the file ends with a whole one. */
-            (void)!ftruncate(events->fd, (off_t)events->size);
-            return cm_fail(err, CM_IO, "cannot write '%.300s': %s", events->path, strerror(reason));
-        }
-        done += (size_t)written;
-    }
-    events->size += size;
-    return CM_OK;
-}
-
 static double now(void)
 {
     struct timespec time;
@@ -177,7 +153,8 @@ static enum cm_status finish(struct cm_events *events, struct record *r, int64_t
     put_fixed(r, masked(length, sizeof length), 4);
     put(r, length, sizeof length);
     pthread_mutex_lock(&events->lock);
-    const enum cm_status status = append(events, r->at, size + FRAME_BEFORE + FRAME_AFTER, err);
+    const enum cm_status status =
+        cm_stream_append(&events->file, r->at, size + FRAME_BEFORE + FRAME_AFTER, err);
     pthread_mutex_unlock(&events->lock);
     cm_free(r->memory);
     return status;
@@ -312,13 +289,11 @@ static enum cm_status make_file(struct cm_events *events, const char *folder, st
             *at = '-';
     if (seconds <= last)
         seconds = last + 1;
-    do {
+    for (bool exists = true; exists;) {
         snprintf(events->path, sizeof events->path, "%.3500s/" BEGINNING "%010lld.%s.%ld.cameo",
                  folder, (long long)seconds++, host, (long)getpid());
-        events->fd = open(events->path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
-    } while (events->fd < 0 && errno == EEXIST);
-    if (events->fd < 0)
-        return cm_fail(err, CM_IO, "cannot write '%.300s': %s", events->path, strerror(errno));
+        CM_TRY(cm_stream_create(&events->file, events->path, &exists, err));
+    }
     return CM_OK;
 }
 
@@ -360,8 +335,7 @@ void cm_events_free(struct cm_events *events)
 {
     if (!events)
         return;
-    if (events->fd >= 0)
-        close(events->fd);
+    cm_stream_close(&events->file);
     pthread_mutex_destroy(&events->lock);
     cm_free(events);
 }

@@ -253,6 +253,14 @@ ROW(cameo_batches_seek,
 ROW(cameo_trainer_run,
     REFUSES("'trainer'", cameo_trainer_run(NULL, t->batches, NULL, NULL, err));
     REFUSES("'batches'", cameo_trainer_run(t->trainer, NULL, NULL, NULL, err));)
+ROW(cameo_file_new, struct cameo_file *file_out;
+    REFUSES("'path'", cameo_file_new(NULL, NULL, &file_out, err));
+    REFUSES("'out'", cameo_file_new("x", NULL, NULL, err));)
+ROW(cameo_file_write,
+    REFUSES("'file'", cameo_file_write(NULL, "x", 1, err));
+    REFUSES("'bytes'", cameo_file_write((void *)t, NULL, 1, err));)
+ROW(cameo_file_commit,
+    REFUSES("'file'", cameo_file_commit(NULL, err));)
 ROW(cameo_events_new, struct cameo_events *events_out;
     REFUSES("'folder'", cameo_events_new(NULL, &events_out, err));
     REFUSES("'out'", cameo_events_new("x", NULL, err));)
@@ -472,6 +480,9 @@ static const struct row rows[] = {
     LISTED(cameo_batches_next),
     LISTED(cameo_batches_seek),
     LISTED(cameo_trainer_run),
+    LISTED(cameo_file_new),
+    LISTED(cameo_file_write),
+    LISTED(cameo_file_commit),
     LISTED(cameo_events_new),
     LISTED(cameo_events_resume),
     LISTED(cameo_events_add_scalar),
