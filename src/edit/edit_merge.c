@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "edit/edit.h"
 
+#include "graph/called_functions.h"
 #include "graph/registry.h"
 #include "onnx/descriptor.h"
 #include "onnx/tensor_data.h"
@@ -215,20 +216,13 @@ static void check_metadata(struct merge *m, const struct cm_entries *a, const st
 
 /* ---- functions ---- */
 
-static struct cm_str function_key(struct cm_arena *arena, struct cm_str domain, struct cm_str name,
-                                  struct cm_str overload)
-{
-    return cm_arena_printf(arena, "%.*s\n%.*s\n%.*s", CM_STR_FMT(cm_domain_plain(domain)),
-                           CM_STR_FMT(name), CM_STR_FMT(overload));
-}
-
 static void list_functions(struct merge *m, const struct side *side, struct cm_map *out)
 {
     for (size_t i = 0; i < side->model->functions.count; i++) {
         const struct cm_function_proto *f = &side->model->functions.items[i];
         *cm_map_insert(out, m->scratch,
-                       function_key(m->scratch, f->domain,
-                                    prefixed(m->scratch, side->prefix, f->name), f->overload),
+                       cm_function_key(m->scratch, f->domain,
+                                       prefixed(m->scratch, side->prefix, f->name), f->overload),
                        NULL) = i + 1;
     }
 }
@@ -244,11 +238,11 @@ static bool *common_functions(struct merge *m)
     list_functions(m, &m->first, &of_first);
     for (size_t i = 0; i < count; i++) {
         const struct cm_function_proto *g = &m->second.model->functions.items[i];
-        const uint64_t other =
-            cm_map_get(&of_first,
-                       function_key(m->scratch, g->domain,
-                                    prefixed(m->scratch, m->second.prefix, g->name), g->overload),
-                       0);
+        const uint64_t other = cm_map_get(
+            &of_first,
+            cm_function_key(m->scratch, g->domain, prefixed(m->scratch, m->second.prefix, g->name),
+                            g->overload),
+            0);
         if (!other)
             continue;
         const struct cm_function_proto *f = &m->first.model->functions.items[other - 1];
@@ -276,7 +270,7 @@ static enum cm_status prefix_call(void *arg, const struct cm_message_info *info,
 
     if (info != &cm_node_info ||
         !cm_map_find(&p->functions,
-                     function_key(p->m->scratch, node->domain, node->op_type, node->overload)))
+                     cm_function_key(p->m->scratch, node->domain, node->op_type, node->overload)))
         return CM_OK;
     node->op_type = prefixed(p->m->report->arena, p->side->prefix, node->op_type);
     cm_msg_set(msg, CM_NODE_OP_TYPE);

@@ -5,12 +5,20 @@
 #include "base/map.h"
 #include "graph/registry.h"
 
-static struct cm_str function_key(struct cm_arena *arena, struct cm_str domain, struct cm_str name,
-                                  struct cm_str overload)
+struct cm_str cm_function_key(struct cm_arena *arena, struct cm_str domain, struct cm_str name,
+                              struct cm_str overload)
 {
     domain = cm_domain_plain(domain);
-    return cm_arena_printf(arena, "%.*s\n%.*s\n%.*s", CM_STR_FMT(domain), CM_STR_FMT(name),
-                           CM_STR_FMT(overload));
+    struct cm_str key = {NULL, domain.size + name.size + overload.size + 2};
+    char *room = cm_arena_alloc(arena, key.size + 1); /* zeroed, so the separators are there */
+    if (domain.size)
+        memcpy(room, domain.data, domain.size);
+    if (name.size)
+        memcpy(room + domain.size + 1, name.data, name.size);
+    if (overload.size)
+        memcpy(room + domain.size + name.size + 2, overload.data, overload.size);
+    key.data = room;
+    return key;
 }
 
 /* Functions of the file that are still called, found one call after the other. */
@@ -26,7 +34,7 @@ static void note_calls(struct kept_functions *kept, const struct cm_nodes *nodes
     for (size_t n = 0; n < nodes->count; n++) {
         const struct cm_node_proto *node = &nodes->items[n];
         const struct cm_str key =
-            function_key(kept->arena, node->domain, node->op_type, node->overload);
+            cm_function_key(kept->arena, node->domain, node->op_type, node->overload);
         const size_t number = (size_t)cm_map_get(&kept->by_key, key, 0);
         const struct cm_graph_proto *body;
         if (number && !kept->keep[number - 1]) {
@@ -50,7 +58,7 @@ const bool *cm_called_functions(struct cm_arena *arena, const struct cm_model_pr
         return kept.keep;
     for (size_t i = 0; i < all; i++) {
         const struct cm_function_proto *f = &model->functions.items[i];
-        *cm_map_insert(&kept.by_key, arena, function_key(arena, f->domain, f->name, f->overload),
+        *cm_map_insert(&kept.by_key, arena, cm_function_key(arena, f->domain, f->name, f->overload),
                        NULL) = i + 1;
     }
     note_calls(&kept, nodes);

@@ -5,6 +5,9 @@
 
 #include "onnx/messages.h"
 
+/* What a call and the function it calls have in common, in arena. */
+struct cm_str cm_function_key(struct cm_arena *arena, struct cm_str domain, struct cm_str name,
+                              struct cm_str overload);
 /* By number: is the function of the model called by nodes, or by one that is? Lives in arena. */
 const bool *cm_called_functions(struct cm_arena *arena, const struct cm_model_proto *model,
                                 const struct cm_nodes *nodes);

@@ -5,6 +5,7 @@
 #include "graph/import_context.h"
 
 #include "graph/builder.h"
+#include "graph/called_functions.h"
 #include "graph/node_order.h"
 #include "graph/registry.h"
 #include "onnx/tensor_data.h"
@@ -726,8 +727,8 @@ enum cm_status cm_module_import(struct cm_module *module, const struct cm_model_
     struct cm_map *functions = CM_NEW(module->arena, struct cm_map);
     for (size_t i = 0; i < model->functions.count; i++) {
         const struct cm_function_proto *function = &model->functions.items[i];
-        const struct cm_str key = cm_import_function_key(module->arena, function->domain,
-                                                         function->name, function->overload);
+        const struct cm_str key =
+            cm_function_key(module->arena, function->domain, function->name, function->overload);
         *cm_map_insert(functions, module->arena, key, NULL) = (uint64_t)(uintptr_t)function;
     }
     struct cm_import_context *context = CM_NEW(module->arena, struct cm_import_context);

@@ -71,8 +71,6 @@ struct cm_import_context {
     bool misses_name;  /* the node that was tried last reads what nothing before it defines */
 };
 
-struct cm_str cm_import_function_key(struct cm_arena *arena, struct cm_str domain,
-                                     struct cm_str name, struct cm_str overload);
 /* The model's definition of what the node calls; NULL: it is an operator. */
 const struct cm_function_proto *cm_import_find_function(const struct cm_import_context *context,
                                                         const struct cm_node_proto *proto);

@@ -2,31 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/import_context.h"
 
+#include "graph/called_functions.h"
 #include "graph/registry.h"
-
-struct cm_str cm_import_function_key(struct cm_arena *arena, struct cm_str domain,
-                                     struct cm_str name, struct cm_str overload)
-{
-    domain = cm_domain_plain(domain);
-    struct cm_str key = {NULL, domain.size + name.size + overload.size + 2};
-    char *room = cm_arena_alloc(arena, key.size + 1); /* zeroed, so the separators are there */
-    if (domain.size)
-        memcpy(room, domain.data, domain.size);
-    if (name.size)
-        memcpy(room + domain.size + 1, name.data, name.size);
-    if (overload.size)
-        memcpy(room + domain.size + name.size + 2, overload.data, overload.size);
-    key.data = room;
-    return key;
-}
 
 const struct cm_function_proto *cm_import_find_function(const struct cm_import_context *context,
                                                         const struct cm_node_proto *proto)
 {
     if (!context->functions || context->functions->count == 0)
         return NULL;
-    const struct cm_str key = cm_import_function_key(context->module->arena, proto->domain,
-                                                     proto->op_type, proto->overload);
+    const struct cm_str key =
+        cm_function_key(context->module->arena, proto->domain, proto->op_type, proto->overload);
     return (const struct cm_function_proto *)(uintptr_t)cm_map_get(context->functions, key, 0);
 }
 

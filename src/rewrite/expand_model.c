@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrite/expansion.h"
 
+#include "graph/called_functions.h"
 #include "graph/function.h"
 #include "graph/obstacles.h"
 #include "graph/registry.h"
@@ -90,21 +91,13 @@ static enum cm_status refuse_unmet(struct cm_expansion *x, const struct cm_expan
 
 /* ---- functions of the model ---- */
 
-static struct cm_str function_key(struct cm_arena *arena, struct cm_str domain, struct cm_str name,
-                                  struct cm_str overload)
-{
-    domain = cm_domain_plain(domain);
-    return cm_arena_printf(arena, "%.*s\n%.*s\n%.*s", CM_STR_FMT(domain), CM_STR_FMT(name),
-                           CM_STR_FMT(overload));
-}
-
 const struct cm_function_proto *cm_expansion_function(const struct cm_expansion *x,
                                                       const struct cm_node_proto *node)
 {
     if (!x->functions.count)
         return NULL;
     return (const struct cm_function_proto *)(uintptr_t)cm_map_get(
-        &x->functions, function_key(x->arena, node->domain, node->op_type, node->overload), 0);
+        &x->functions, cm_function_key(x->arena, node->domain, node->op_type, node->overload), 0);
 }
 
 enum cm_status cm_expansion_spend(struct cm_expansion *x, size_t nodes)
@@ -193,7 +186,7 @@ static size_t measure(struct cm_expansion *x, struct cm_map *sizes, const struct
             !cm_expansion_picks(x, node->domain, node->op_type, true))
             continue;
         const struct cm_str key =
-            function_key(x->arena, node->domain, node->op_type, node->overload);
+            cm_function_key(x->arena, node->domain, node->op_type, node->overload);
         const uint64_t *known = cm_map_find(sizes, key);
         const size_t size = known ? (size_t)*known : measure(x, sizes, &function->node, depth + 1);
         if (!known)
@@ -271,7 +264,7 @@ static void note_uses(const struct cm_expansion *x, const struct cm_nodes *nodes
         cm_map_insert(domains, x->arena, cm_domain_plain(node->domain), NULL);
         if (x->functions.count)
             cm_map_insert(called, x->arena,
-                          function_key(x->arena, node->domain, node->op_type, node->overload),
+                          cm_function_key(x->arena, node->domain, node->op_type, node->overload),
                           NULL);
         for (size_t a = 0; a < node->attribute.count; a++)
             if (node->attribute.items[a].g)
@@ -305,7 +298,7 @@ static void drop_functions(struct cm_expansion *x)
     for (size_t i = 0; i < model->functions.count; i++) {
         const struct cm_function_proto *f = &model->functions.items[i];
         if (cm_expansion_picks(x, f->domain, f->name, true) &&
-            !cm_map_find(&called, function_key(x->arena, f->domain, f->name, f->overload))) {
+            !cm_map_find(&called, cm_function_key(x->arena, f->domain, f->name, f->overload))) {
             cm_map_insert(&gone, x->arena, cm_domain_plain(f->domain), NULL);
             continue;
         }
@@ -436,7 +429,7 @@ static enum cm_status begin(struct cm_expansion *x, struct cm_model_file *made)
     for (size_t i = 0; i < x->file->model.functions.count; i++) {
         const struct cm_function_proto *f = &x->file->model.functions.items[i];
         *cm_map_insert(&x->functions, x->arena,
-                       function_key(x->arena, f->domain, f->name, f->overload), NULL) =
+                       cm_function_key(x->arena, f->domain, f->name, f->overload), NULL) =
             (uint64_t)(uintptr_t)f;
     }
     CM_TRY(read_names(x, x->options->only, "only", &x->only));
