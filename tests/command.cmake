@@ -42,9 +42,9 @@ endif()
 if(PUBLIC_HEADER_PRESENT AND NOT CAMEO_SANITIZE AND NOT CAMEO_COVERAGE AND NOT CMAKE_CROSSCOMPILING)
   cameo_add_test(package/exports package sh ${TESTS_DIR}/package/exports.sh
                  $<TARGET_FILE:cameo> ${PROJECT_SOURCE_DIR}/include/cameo.h ${CMAKE_NM} ${CMAKE_READELF})
+  set(HARDENED "")
   if(CAMEO_HARDEN AND CMAKE_BUILD_TYPE STREQUAL "Release" AND TARGET cameo_command)
-    cameo_add_test(package/hardened package sh ${TESTS_DIR}/package/hardened.sh ${CMAKE_READELF}
-                   $<TARGET_FILE:cameo_command> $<TARGET_FILE:cameo>)
+    set(HARDENED --ours cameo --ours libcameo*.so.*)
   endif()
   # It builds the library once more, without optimization.
   if(TARGET cameo_command AND NOT CMAKE_SOURCE_DIR MATCHES "cameo-places-")
@@ -53,6 +53,8 @@ if(PUBLIC_HEADER_PRESENT AND NOT CAMEO_SANITIZE AND NOT CAMEO_COVERAGE AND NOT C
                    ${compiled})
     set_tests_properties(package/places PROPERTIES COST 300 PROCESSORS 2)
   endif()
+  cameo_add_test(package/elf package ${Python3_EXECUTABLE} ${TESTS_DIR}/package/elf.py ${HARDENED}
+                 ${CMAKE_BINARY_DIR})
   cameo_add_test(package/install package sh ${TESTS_DIR}/package/install.sh
-                 ${CMAKE_COMMAND} ${CMAKE_BINARY_DIR} ${CMAKE_C_COMPILER})
+                 ${CMAKE_COMMAND} ${CMAKE_BINARY_DIR} ${CMAKE_C_COMPILER} ${Python3_EXECUTABLE})
 endif()

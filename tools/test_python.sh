@@ -24,6 +24,7 @@ if ! "$python" -m pip wheel --no-deps -w "$wheels" . >build/wheel.log 2>&1; then
     exit 1
 fi
 ls -s -h "$wheels"
+"$python" tests/package/elf.py --ours cameo --ours '_cameo.*' --ours 'libcameo*' "$wheels"/*.whl
 "$python" -m pip install --quiet --no-compile --no-deps --force-reinstall "$wheels"/*.whl
 cd /
 exec "$python" -P "$root/tools/run_python_tests.py" --installed "$@"

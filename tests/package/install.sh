@@ -1,10 +1,11 @@
 #!/bin/sh
-# An installed tree can be used through pkg-config and through CMake: install.sh CMAKE BUILD CC
+# An installed tree can be used through pkg-config and through CMake: install.sh CMAKE BUILD CC PYTHON
 # SPDX-License-Identifier: Apache-2.0
 set -u
 cmake=$1
 build=$2
 cc=$3
+python=$4
 
 folder=$(mktemp -d) || exit 3
 trap 'rm -rf "$folder"' EXIT
@@ -72,6 +73,8 @@ END
 # Moved after installing: a package may not remember where it was.
 try "installs" "$cmake" --install "$build" --prefix "$folder/first"
 try "can be moved" mv "$folder/first" "$folder/prefix"
+try "the loader searches no folder that is relative" \
+    "$python" "$(dirname "$0")/elf.py" --ours cameo --ours 'libcameo*.so.*' "$folder/prefix"
 pc=$(find "$folder/prefix" -name cameo.pc)
 PKG_CONFIG_PATH=$(dirname "$pc")
 export PKG_CONFIG_PATH
