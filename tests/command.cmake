@@ -45,6 +45,9 @@ if(PUBLIC_HEADER_PRESENT AND NOT CAMEO_SANITIZE AND NOT CAMEO_COVERAGE AND NOT C
   set(HARDENED "")
   if(CAMEO_HARDEN AND CMAKE_BUILD_TYPE STREQUAL "Release" AND TARGET cameo_command)
     set(HARDENED --ours cameo --ours libcameo*.so.*)
+    if(CAMEO_HAS_fcf_protection_full OR CAMEO_HAS_mbranch_protection_standard)
+      list(APPEND HARDENED --static $<TARGET_FILE:cameo_static>)
+    endif()
   endif()
   # It builds the library once more, without optimization.
   if(TARGET cameo_command AND NOT CMAKE_SOURCE_DIR MATCHES "cameo-places-")
