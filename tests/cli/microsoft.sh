@@ -62,3 +62,18 @@ Gelu (a, b) => (c) { c = Add(a, b) }
 END
 try check functions.onnxtxt
 try run functions.onnxtxt
+
+echo '-- accuracy level 4 rounds the left operand; its gradient is that of level 0'
+for level in 0 4; do
+    cat >coded.onnxtxt <<MODEL
+<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>
+coded () => (float[1,2] y)
+<float[1,16] x = {127, -2, 3.25, -4, 5.5, -6.5, 7, -8, 9.25, 10, -11.5, 12, 13, 14, 15, 16.75},
+ uint8[2,1,8] w = {16, 50, 84, 118, 152, 186, 220, 254, 16, 50, 84, 118, 152, 186, 220, 15}, float[2,1] scales = {0.5, 0.25}>
+{
+    y = com.microsoft.MatMulNBits<K = 16, N = 2, block_size = 16, accuracy_level = $level>(x, w, scales)
+}
+MODEL
+    try run coded.onnxtxt
+    "$CAMEO" grad coded.onnxtxt --of y --wrt x,scales -o gradient.onnx >/dev/null 2>&1 && "$CAMEO" run gradient.onnx
+done

@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/attention_tiles.h"
 #include "base/parallel.h"
+#include "graph/nbits_form.h"
 
 enum { A, B, SCALES, ZEROS, G_IDX, BIAS };
 enum {
@@ -16,7 +17,9 @@ enum {
 struct nbits {
     int64_t m, n, k, bits, block, blocks;
     int64_t row_bytes, zero_bytes; /* of a row of codes, and of its zero points */
-    size_t sums;                   /* a place in scratch, in bytes: for few rows, see split_rows */
+    bool rounds;                   /* rows of A, see cm_nbits_round */
+    size_t rounded;                /* places in scratch, in bytes: for that */
+    size_t sums;                   /* and for few rows, see split_rows */
     int64_t parts, part_floats;    /* for more: scratch of each piece of work */
 };
 
@@ -94,10 +97,19 @@ static enum cm_status prepare(struct cm_call *call)
         if (!cm_dim_mul(p->parts, p->part_floats, &floats))
             return cm_call_fail(call, CM_LIMIT, "its matrices are too large");
     }
-    if (!cm_dtype_bytes(CM_FLOAT, floats, &bytes))
+    p->rounds = cm_nbits_rounds(call->node);
+    more = p->rounds ? cm_tensor_count(call->in[A]) : 0;
+    if (!cm_dim_add(floats, more, &floats) || !cm_dtype_bytes(CM_FLOAT, floats, &bytes))
         return cm_call_fail(call, CM_LIMIT, "its matrices are too large");
+    p->rounded = bytes - (size_t)more * sizeof(float);
     cm_call_scratch(call, bytes);
     return CM_OK;
+}
+
+static const float *left_rows(const struct cm_call *call, const struct nbits *p)
+{
+    return p->rounds ? (const float *)(const void *)((const char *)call->scratch + p->rounded)
+                     : call->in[A]->data;
 }
 
 static float zero_of(const struct nbits *p, const struct cm_tensor *zeros, int64_t row,
@@ -121,7 +133,7 @@ static void split_rows(const struct cm_call *call, const struct nbits *p, float 
     const int64_t half = p->bits == 4 ? p->block / 2 : p->block;
     const float factor = operand(call, ZEROS) ? -1 : -zero_of(p, NULL, 0, 0);
     for (int64_t m = 0; m < p->m; m++) {
-        const float *a = (const float *)call->in[A]->data + m * p->k;
+        const float *a = left_rows(call, p) + m * p->k;
         for (int64_t b = 0; b < p->blocks; b++, to += p->block, sums++) {
             float sum = 0;
             for (int64_t i = 0; i < p->block; i++) {
@@ -344,7 +356,7 @@ static CM_ALWAYS_INLINE void multiply_panel_on(enum cm_machine machine, const st
         const int64_t rows = p->m - m < ROWS ? p->m - m : ROWS;
         const float *a[ROWS];
         for (int64_t r = 0; r < ROWS; r++)
-            a[r] = (const float *)call->in[A]->data + (m + (r < rows ? r : rows - 1)) * p->k;
+            a[r] = left_rows(call, p) + (m + (r < rows ? r : rows - 1)) * p->k;
         tile(machine, false, p->k, a, 1, w->panel, WIDTH, w->tile, WIDTH);
         for (int64_t r = 0; r < rows; r++) {
             float *y = (float *)call->out[0]->data + (m + r) * p->n + w->first;
@@ -380,6 +392,9 @@ static void multiply_panels(void *arg, int64_t begin, int64_t end)
 static enum cm_status run(struct cm_call *call)
 {
     const struct nbits *p = call->state;
+    if (p->rounds)
+        cm_nbits_round(call->in[A]->data, p->m, p->k, p->block,
+                       (float *)(void *)((char *)call->scratch + p->rounded));
     if (p->m >= FEW) {
         cm_parallel(p->parts, 1, multiply_panels, call);
         return CM_OK;

@@ -5,6 +5,7 @@
 
 #include "base/number.h"
 #include "base/parallel.h"
+#include "graph/nbits_form.h"
 #include "ops/common/gemm.h"
 #include "ops/common/line.h"
 
@@ -109,6 +110,7 @@ struct product {
     bool plain;          /* of weights that are not transposed */
     int64_t m, from, to; /* rows of A; columns of A and of Y */
     int64_t parts;
+    bool rounds;              /* rows of A, see cm_nbits_round */
     bool by_nibbles;          /* few rows of A against codes of four bits */
     size_t apart, block_sums; /* places in scratch, in bytes: for that, see split_rows */
     size_t a, y, panel, gemm; /* also in scratch; of the first panel and its work */
@@ -167,8 +169,9 @@ static enum cm_status weights_prepare(struct cm_call *call)
     p->m = cm_tensor_count(a) / p->from;
     size_t end = 0, part = 0;
     const int64_t narrow = a->type == CM_FLOAT ? 0 : 1;
-    bool fits =
-        reserve(p->m * narrow, p->from, &end, &p->a) && reserve(p->m * narrow, p->to, &end, &p->y);
+    p->rounds = !is_bnb4(call->node) && cm_nbits_rounds(call->node);
+    bool fits = reserve(narrow || p->rounds ? p->m : 0, p->from, &end, &p->a) &&
+                reserve(p->m * narrow, p->to, &end, &p->y);
     p->by_nibbles = p->m < FEW_ROWS && !is_bnb4(call->node) && p->w.bits == 4 &&
                     p->w.block % (2 * LANES) == 0 && !operand(call, G_IDX);
     if (p->by_nibbles)
@@ -439,13 +442,16 @@ static enum cm_status weights_run(struct cm_call *call)
     struct job job = {.call = call,
                       .p = p,
                       .row = is_bnb4(call->node) ? bnb4_row : nbits_row,
-                      .a = narrow ? (const float *)(void *)(scratch + p->a) : a->data,
+                      .a = narrow || p->rounds ? (const float *)(void *)(scratch + p->a) : a->data,
                       .y = narrow ? (float *)(void *)(scratch + p->y) : y->data};
     if (p->m == 0)
         return CM_OK;
     CM_TRY(check_groups(call, p));
     if (narrow)
         cm_line_load(cm_line_at(a, 0), 1, p->m * p->from, CM_FLOAT, scratch + p->a);
+    if (p->rounds)
+        cm_nbits_round(narrow ? job.a : a->data, p->m, p->from, p->w.block,
+                       (float *)(void *)(scratch + p->a));
     if (p->plain)
         multiply_plain(&job);
     else if (p->parts)
@@ -462,8 +468,39 @@ static enum cm_status weights_run(struct cm_call *call)
     return CM_OK;
 }
 
+/* The gradient of a node that rounds A is that of one that does not: rounding alone would stop it.
+ */
+static enum cm_status nbits_grad(struct cm_grad *g)
+{
+    static const char *const names[] = {"K", "N", "bits", "block_size"};
+    struct cm_attribute_proto attributes[sizeof names / sizeof names[0]];
+    cm_value xs[BIAS + 1], grads[BIAS + 1] = {0};
+    struct cm_emission plain = {.op = "com.microsoft::MatMulNBits",
+                                .inputs = xs,
+                                .n_inputs = (size_t)g->node->n_inputs,
+                                .attributes = attributes,
+                                .n_attributes = sizeof names / sizeof names[0]};
+    for (size_t i = 0; i < plain.n_attributes; i++)
+        attributes[i] =
+            cm_attr_int(cm_builder_arena(&g->build), names[i], cm_node_int(g->node, names[i]));
+    for (int i = 0; i < g->node->n_inputs; i++)
+        xs[i] = cm_grad_input(g, i);
+    const cm_value y = cm_build(&g->build, &plain), dy = cm_grad_incoming(g, 0);
+    size_t n = 0;
+    for (int i = 0; i < g->node->n_inputs; i++)
+        if (cm_grad_wants(g, i))
+            xs[n++] = cm_grad_input(g, i);
+    CM_TRY(g->build.status);
+    CM_TRY(g->differentiate(&g->build, &y, &dy, 1, xs, n, grads));
+    n = 0;
+    for (int i = 0; i < g->node->n_inputs; i++)
+        if (cm_grad_wants(g, i) && grads[n++])
+            CM_TRY(cm_grad_set(g, i, grads[n - 1]));
+    return CM_OK;
+}
+
 CM_OP_IN(microsoft, "com.microsoft", MatMulNBits, .infer = weights_infer,
          .prepare = weights_prepare, .run = weights_run, .body = cm_matmulnbits_body,
-         .work = cm_work_product);
+         .grad = nbits_grad, .grad_fits = cm_nbits_rounds, .work = cm_work_product);
 CM_OP_IN(microsoft, "com.microsoft", MatMulBnb4, .infer = weights_infer, .prepare = weights_prepare,
          .run = weights_run, .body = cm_matmulbnb4_body, .work = cm_work_product);

@@ -1,6 +1,7 @@
 /* Products with coded weights as graphs: codes become floats, then comes MatMul. Gradients and
  * other runtimes use them. */
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/nbits_form.h"
 #include "ops/microsoft/quantized.h"
 #include "ops/microsoft/quantized_weights.h"
 
@@ -31,19 +32,40 @@ static cm_value unpacked(struct cm_body *b, cm_value bytes, int64_t rows, int64_
                    cm_emit_int64s(b, 1));
 }
 
-/* A times the transpose of weights (n, k), plus bias; computed in float whatever A is. */
-static enum cm_status return_product(struct cm_body *b, cm_value weights, bool transposed,
-                                     cm_value bias)
+/* `a`, floats, as cm_nbits_round gives it. */
+static cm_value rounded(struct cm_body *b, cm_value a, const struct cm_coded_weights *w)
+{
+    const int64_t columns = w->blocks * w->block;
+    const cm_value most_code = cm_emit_scalar(b, CM_FLOAT, 127);
+    const cm_value zero = cm_emit_scalar(b, CM_FLOAT, 0);
+    cm_value rows = cm_emit(b, "Reshape", a, cm_emit_int64s(b, -1, w->k));
+    if (columns != w->k)
+        rows = cm_emit(b, "Pad", rows, cm_emit_int64s(b, 0, 0, 0, columns - w->k));
+    const cm_value x = cm_emit(b, "Reshape", rows, cm_emit_int64s(b, -1, w->blocks, w->block));
+    const cm_value most = cm_emit(b, "ReduceMax", cm_emit(b, "Abs", x), cm_emit_int64s(b, 2));
+    const cm_value inverse = cm_emit(b, "Where", cm_emit(b, "Equal", most, zero), zero,
+                                     cm_emit(b, "Div", most_code, most));
+    const cm_value codes = cm_emit(b, "Round", cm_emit(b, "Mul", x, inverse));
+    const cm_value y = cm_emit(b, "Mul", codes, cm_emit(b, "Div", most, most_code));
+    rows = cm_emit(b, "Reshape", y, cm_emit_int64s(b, -1, columns));
+    if (columns != w->k)
+        rows = cm_emit(b, "Slice", rows, cm_emit_int64s(b, 0), cm_emit_int64s(b, w->k),
+                       cm_emit_int64s(b, 1));
+    return cm_emit(b, "Reshape", rows, cm_emit(b, "Shape", a));
+}
+
+/* Floats `a` times the transpose of weights (n, k), plus bias, in the type of the left operand. */
+static enum cm_status return_product(struct cm_body *b, cm_value a, cm_value weights,
+                                     bool transposed, cm_value bias)
 {
     struct cm_arena *arena = cm_builder_arena(&b->build);
-    const cm_value a = cm_body_input(b, 0);
     const struct cm_attribute_proto perm = cm_attr_ints(arena, "perm", 2, (const int64_t[]){1, 0});
     if (transposed)
         weights = cm_emit_with(b, "Transpose", CM_ATTRIBUTES(perm), weights);
-    cm_value y = cm_emit(b, "MatMul", cm_quantized_cast(b, a, CM_FLOAT), weights);
+    cm_value y = cm_emit(b, "MatMul", a, weights);
     if (bias)
         y = cm_emit(b, "Add", y, cm_quantized_cast(b, bias, CM_FLOAT));
-    return cm_body_return(b, 0, cm_quantized_cast(b, y, cm_quantized_type(b, a)));
+    return cm_body_return(b, 0, cm_quantized_cast(b, y, cm_quantized_type(b, cm_body_input(b, 0))));
 }
 
 /* What belongs to blocks, (n, blocks), for each of the k columns: by place, or by g_idx. */
@@ -88,7 +110,9 @@ enum cm_status cm_matmulnbits_body(struct cm_body *b)
     const cm_value codes = unpacked(b, cm_body_input(b, B), w.n, w.row_bytes, w.bits, false, w.k);
     const cm_value weights =
         cm_emit(b, "Mul", cm_emit(b, "Sub", cm_quantized_cast(b, codes, CM_FLOAT), zeros), scales);
-    return return_product(b, weights, true, cm_body_input(b, BIAS));
+    const cm_value a = cm_quantized_cast(b, cm_body_input(b, A), CM_FLOAT);
+    return return_product(b, cm_nbits_rounds(b->node) ? rounded(b, a, &w) : a, weights, true,
+                          cm_body_input(b, BIAS));
 }
 
 /* absmax for each of the n * k numbers, in a row. */
@@ -119,6 +143,7 @@ enum cm_status cm_matmulbnb4_body(struct cm_body *b)
     const cm_value values = cm_emit(b, "Gather", cm_build_tensor(&b->build, &table),
                                     cm_quantized_cast(b, flat, CM_INT32));
     const cm_value scaled = cm_emit(b, "Mul", values, absmax_of_each(b, &w));
-    return return_product(b, cm_emit(b, "Reshape", scaled, cm_emit_int64s(b, w.n, w.k)),
+    return return_product(b, cm_quantized_cast(b, cm_body_input(b, 0), CM_FLOAT),
+                          cm_emit(b, "Reshape", scaled, cm_emit_int64s(b, w.n, w.k)),
                           cm_node_int(b->node, "transB") != 0, 0);
 }

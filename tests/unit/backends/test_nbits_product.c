@@ -8,7 +8,7 @@ enum { NO_ZEROS, CODED_ZEROS, REAL_ZEROS };
 
 struct nbits_form {
     int64_t m, n, k;
-    int bits, block, zeros;
+    int bits, block, zeros, level;
     bool bias;
 };
 
@@ -46,11 +46,12 @@ static void try_form(struct cm_arena *arena, const struct nbits_form *f, const c
         arena,
         "<ir_version: 10, opset_import: [\"\" : 21, \"com.microsoft\" : 1]> "
         "main (float[M,K] a, uint8[N,B,L] b, float[S] s%s%s) => (float[M,N] y) {y = "
-        "com.microsoft.MatMulNBits<N = %d, K = %d, bits = %d, block_size = %d>(a, b, s%s%s)}",
+        "com.microsoft.MatMulNBits<N = %d, K = %d, bits = %d, block_size = %d, accuracy_level = %d>"
+        "(a, b, s%s%s)}",
         f->zeros == CODED_ZEROS  ? ", uint8[Z] z"
         : f->zeros == REAL_ZEROS ? ", float[Z] z"
                                  : "",
-        f->bias ? ", float[N] c" : "", (int)f->n, (int)f->k, f->bits, f->block,
+        f->bias ? ", float[N] c" : "", (int)f->n, (int)f->k, f->bits, f->block, f->level,
         f->zeros  ? ", z"
         : f->bias ? ", \"\""
                   : "",
@@ -76,12 +77,13 @@ static void forms(struct cm_arena *arena)
         for (int bits = 4; bits <= 8; bits += 4)
             for (int zeros = NO_ZEROS; zeros <= REAL_ZEROS; zeros++)
                 for (int block = 32; block <= 64; block += 32)
-                    try_form(arena,
-                             &(struct nbits_form){sizes[i][0], sizes[i][1], sizes[i][2], bits,
-                                                  block, zeros, zeros != CODED_ZEROS},
-                             "cpu");
-    try_form(arena, &(struct nbits_form){2, 5, 32, 4, 16, NO_ZEROS, false}, "reference");
-    try_form(arena, &(struct nbits_form){2, 5, 32, 2, 32, NO_ZEROS, false}, "reference");
+                    for (int level = 0; level <= 4; level += 4)
+                        try_form(arena,
+                                 &(struct nbits_form){sizes[i][0], sizes[i][1], sizes[i][2], bits,
+                                                      block, zeros, level, zeros != CODED_ZEROS},
+                                 "cpu");
+    try_form(arena, &(struct nbits_form){2, 5, 32, 4, 16, NO_ZEROS, 0, false}, "reference");
+    try_form(arena, &(struct nbits_form){2, 5, 32, 2, 32, NO_ZEROS, 4, false}, "reference");
 }
 
 void test_nbits_product__bits_blocks_and_zero_points(void)
