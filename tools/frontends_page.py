@@ -14,6 +14,7 @@ CONVERTERS = {  # as rows are named: title, call, packages whose versions are to
     "lightgbm": ("LightGBM", "`onnxmltools.convert_lightgbm`", ("lightgbm", "onnxmltools")),
     "keras-tf2onnx": ("Keras", "`tf2onnx.convert.from_function`", ("keras", "tensorflow", "tf2onnx")),
     "keras-export": ("Keras", "`model.export(format=\"onnx\")`", ("keras", "tensorflow", "tf2onnx")),
+    "genai": ("Transformers", "`onnxruntime_genai.models.builder`", ("onnxruntime-genai", "transformers")),
     "tensorflow": ("TensorFlow", "`tf2onnx.convert.from_function`", ("tensorflow", "tf2onnx")),
 }
 KINDS = {
@@ -40,6 +41,10 @@ against the framework, which computes other operators. Losses may differ by 1e-4
 framework moved them, results of the trained network by twenty times the numbers above. Wider are recurrent layers of PyTorch
 in training (twice), ResNet-18 in training (ten times), and Gaussian processes against scikit-learn, where a nearly singular
 system is solved: 1e-5, and 1e-3 for the classifier.
+
+Language models of ONNX Runtime GenAI's model builder generate 24 tokens after a prompt, with their cache of keys and values:
+the tokens must be those of ONNX Runtime. Quantized ones round activations to int8, where the last bit of a float can become
+a step: there a token may differ if ONNX Runtime's two largest logits are closer than a fiftieth of the largest.
 
 How the networks are made matters for training:
 
