@@ -1,10 +1,15 @@
 # Fuzz targets. In a fuzz build each is a libFuzzer program; in any other it replays its seeds.
 # SPDX-License-Identifier: Apache-2.0
 file(GLOB FUZZ_SOURCES CONFIGURE_DEPENDS ${TESTS_DIR}/fuzz/fuzz_*.c)
-# What targets share: mutations of models (in a fuzz build), small inputs, bytes as a file.
-set(MODEL_FUZZERS fuzz_api fuzz_check fuzz_grad fuzz_optimize fuzz_run fuzz_train)
-set(MODEL_MUTATORS ${TESTS_DIR}/fuzz/mutate_model.c ${TESTS_DIR}/fuzz/mutate_nodes.c
-                   ${TESTS_DIR}/fuzz/mutate_values.c)
+# What every target has: the frame that gives it to libFuzzer, and the mutators.
+add_library(fuzz_frame OBJECT ${TESTS_DIR}/fuzz/frame.c ${TESTS_DIR}/fuzz/mutate_archive.c
+            ${TESTS_DIR}/fuzz/mutate_binary.c ${TESTS_DIR}/fuzz/mutate_chance.c
+            ${TESTS_DIR}/fuzz/mutate_field.c ${TESTS_DIR}/fuzz/mutate_model.c
+            ${TESTS_DIR}/fuzz/mutate_nodes.c ${TESTS_DIR}/fuzz/mutate_text.c
+            ${TESTS_DIR}/fuzz/mutate_typed.c ${TESTS_DIR}/fuzz/mutate_values.c)
+target_include_directories(fuzz_frame PRIVATE ${PROJECT_SOURCE_DIR}/src)
+target_link_libraries(fuzz_frame PRIVATE cameo_flags test_flags)
+# What some of them share: small inputs, bytes as a file.
 set(fuzz_run_PARTS ${TESTS_DIR}/fuzz/small_run.c)
 set(fuzz_grad_PARTS ${TESTS_DIR}/fuzz/small_run.c)
 set(fuzz_train_PARTS ${TESTS_DIR}/fuzz/small_run.c)
@@ -17,7 +22,8 @@ set(fuzz_msgpack_PARTS ${TESTS_DIR}/fuzz/in_file.c ${TESTS_DIR}/fuzz/touch_saved
 set(fuzz_ort_PARTS ${fuzz_msgpack_PARTS})
 set(fuzz_bundle_PARTS ${TESTS_DIR}/fuzz/touch_saved.c)
 set(fuzz_hdf5_PARTS ${fuzz_msgpack_PARTS})
-set(fuzz_orbax_PARTS ${TESTS_DIR}/fuzz/touch_saved.c)
+set(fuzz_orbax_PARTS ${TESTS_DIR}/fuzz/in_folder.c ${TESTS_DIR}/fuzz/touch_saved.c)
+set(fuzz_saved_PARTS ${TESTS_DIR}/fuzz/in_file.c ${TESTS_DIR}/fuzz/in_folder.c)
 add_custom_target(fuzzers)
 
 foreach(source ${FUZZ_SOURCES})
@@ -25,7 +31,7 @@ foreach(source ${FUZZ_SOURCES})
   add_executable(${name} ${source} ${${name}_PARTS})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/cli
                                              ${PROJECT_SOURCE_DIR}/include)
-  target_link_libraries(${name} PRIVATE cameo_flags test_flags cameo_static)
+  target_link_libraries(${name} PRIVATE cameo_flags test_flags fuzz_frame cameo_static)
   if(name STREQUAL fuzz_image AND TARGET cameo_codecs)
     target_compile_definitions(${name} PRIVATE CM_WITH_CODECS)
     target_link_libraries(${name} PRIVATE cameo_codecs_objects)
@@ -34,9 +40,6 @@ foreach(source ${FUZZ_SOURCES})
   add_dependencies(fuzzers ${name})
   if(CAMEO_FUZZ)
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
-    if(name IN_LIST MODEL_FUZZERS)
-      target_sources(${name} PRIVATE ${MODEL_MUTATORS})
-    endif()
   else()
     target_sources(${name} PRIVATE ${TESTS_DIR}/fuzz/replay.c)
     add_dependencies(tests ${name})

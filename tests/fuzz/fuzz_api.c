@@ -2,11 +2,10 @@
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "cameo.h"
+#include "target.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct copy {
     uint8_t *data;
@@ -106,7 +105,7 @@ static void use_model(struct cameo_model *model, const uint8_t *data, size_t siz
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void run_input(const uint8_t *data, size_t size)
 {
     struct cameo_load_options options = CAMEO_LOAD_OPTIONS_INIT;
     struct cameo_model *model;
@@ -116,5 +115,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (cameo_model_load_memory(data, size, &options, &model, NULL) == CAMEO_OK)
         use_model(model, data, size);
     cameo_model_free(model);
-    return 0;
 }
+
+const struct fuzz_target fuzz_target = {
+    .run = run_input,
+    .mutate = mutate_model,
+    .memory_base = 16 * FUZZ_MIB,
+    .memory_per_byte = 4096,
+};

@@ -2,9 +2,8 @@
  * be. */
 // SPDX-License-Identifier: Apache-2.0
 #include "io/arrays.h"
+#include "target.h"
 #include "tensor/budget.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static volatile unsigned kept; /* so that nothing is optimized away */
 
@@ -58,18 +57,25 @@ static enum cm_status parse(struct cm_guard *guard, void *arg)
     return CM_OK;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void run_input(const uint8_t *data, size_t size)
 {
     static const enum cm_kind kinds[] = {CM_KIND_TENSOR, CM_KIND_SEQUENCE, CM_KIND_OPTIONAL,
                                          CM_KIND_MAP};
 
     if (size == 0)
-        return 0;
+        return;
     struct input input = {.bytes = {(const char *)data + 1, size - 1},
                           .format = (enum cm_array_format)(CM_ARRAYS_NPY + data[0] % 4),
                           .kind = kinds[data[0] / 4 % 4],
                           .some = data[0] / 16 % 2};
     (void)!cm_guarded((size_t)64 << 20, &input.err, parse, &input);
     cm_budget_leave(&input.budget);
-    return 0;
 }
+
+const struct fuzz_target fuzz_target = {
+    .run = run_input,
+    .mutate = mutate_file,
+    .choice_bytes = 1,
+    .memory_base = 2 * FUZZ_MIB,
+    .memory_per_byte = 1024,
+};

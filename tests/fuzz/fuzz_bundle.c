@@ -4,13 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _DEFAULT_SOURCE
 #include "convert/leveldb.h"
+#include "target.h"
 #include "touch_saved.h"
 
 #include <unistd.h>
 
 extern const struct cm_format cm_format_tensorflow;
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static char folder[] = "/tmp/cameo-fuzz-XXXXXX";
 
@@ -81,7 +80,7 @@ static enum cm_status make_index(struct cm_guard *guard, void *arg)
     return CM_OK;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void run_input(const uint8_t *data, size_t size)
 {
     static bool ready;
     struct input input = {.data = data, .size = size};
@@ -91,7 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         atexit(remove_folder);
     }
     if (!ready || size == 0)
-        return 0;
+        return;
     snprintf(input.index, sizeof input.index, "%s/c.index", folder);
     snprintf(input.shard, sizeof input.shard, "%s/c.data-00000-of-00001", folder);
     if (data[0])
@@ -100,5 +99,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         put(input.index, data + 1, size - 1);
     put(input.shard, input.data, input.size);
     touch_saved(&cm_format_tensorflow, folder);
-    return 0;
 }
+
+const struct fuzz_target fuzz_target = {
+    .run = run_input,
+    .mutate = mutate_entries,
+    .memory_base = 2 * FUZZ_MIB,
+    .memory_per_byte = 1024,
+};

@@ -2,10 +2,9 @@
  * What is refused must leave the training as it was. */
 // SPDX-License-Identifier: Apache-2.0
 #include "in_file.h"
+#include "target.h"
 #include "train/checkpoint.h"
 #include "train/prepare.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char model[] = "<ir_version: 8, opset_import: [\"\" : 15]>\n"
                             "g (float[N,2] x) => (float[N,1] y) <float[2,1] W = {1, 2}>\n"
@@ -16,13 +15,6 @@ struct input {
     struct cm_error err;
 };
 
-/* Not assert: release builds must notice too. */
-static void require(bool truth)
-{
-    if (!truth)
-        abort();
-}
-
 /* What was read must be fit to go on with. */
 static void step(struct cm_trainer *trainer, struct cm_error *err)
 {
@@ -32,7 +24,7 @@ static void step(struct cm_trainer *trainer, struct cm_error *err)
     const struct cm_tensor *list[] = {&in[0], &in[1]};
     struct cm_trainer_scalar scalars[8];
 
-    require(cm_trainer_input_count(trainer) == 2 && cm_trainer_scalar_count(trainer) <= 8);
+    fuzz_require(cm_trainer_input_count(trainer) == 2 && cm_trainer_scalar_count(trainer) <= 8);
     (void)!cm_trainer_step(trainer, list, scalars, err);
 }
 
@@ -42,12 +34,12 @@ static void read(const struct input *input, struct cm_trainer *trainer, struct c
     const struct cm_resume_options options = {.anyway = true};
     struct cm_checkpoint checkpoint;
     const int weight = cm_trainer_state_find(trainer, CM_STR("W"));
-    require(weight >= 0);
+    fuzz_require(weight >= 0);
     const struct cm_tensor *state = cm_trainer_state(trainer, (size_t)weight);
 
     if (cm_checkpoint_open(arena, input->path, &checkpoint, err) ||
         cm_checkpoint_resume(&checkpoint, &options, trainer, arena, err))
-        require(cm_tensor_real(state, 0) == 1 && cm_tensor_real(state, 1) == 2);
+        fuzz_require(cm_tensor_real(state, 0) == 1 && cm_tensor_real(state, 1) == 2);
     else
         step(trainer, err);
 }
@@ -66,20 +58,26 @@ static enum cm_status go_on(struct cm_guard *guard, void *arg)
     flags.loss = "mse";
     flags.optimizer = "adam";
     cm_arena_init(&arena, guard);
-    require(!cm_model_parse(&arena, cm_str(model), &text, &file, &input->err));
-    require(!cm_prepare(&arena, file, &flags, &report, &input->err));
-    require(!cm_trainer_new(&arena, file, &options, &trainer, &input->err));
-    require(!cm_trainer_initialize(trainer, &input->err));
+    fuzz_require(!cm_model_parse(&arena, cm_str(model), &text, &file, &input->err));
+    fuzz_require(!cm_prepare(&arena, file, &flags, &report, &input->err));
+    fuzz_require(!cm_trainer_new(&arena, file, &options, &trainer, &input->err));
+    fuzz_require(!cm_trainer_initialize(trainer, &input->err));
     read(input, trainer, &arena, &input->err);
     cm_arena_release(&arena);
     return CM_OK;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void run_input(const uint8_t *data, size_t size)
 {
     struct input input = {.path = in_file(data, size)};
 
     if (input.path)
         (void)!cm_guarded((size_t)256 << 20, &input.err, go_on, &input);
-    return 0;
 }
+
+const struct fuzz_target fuzz_target = {
+    .run = run_input,
+    .mutate = mutate_file,
+    .memory_base = 8 * FUZZ_MIB,
+    .memory_per_byte = 1024,
+};

@@ -4,11 +4,10 @@
 #include "cli.h"
 #include "curve.h"
 #include "in_file.h"
+#include "target.h"
 
 #include <stdint.h>
 #include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* What is wrong with a log is told to the user; here nobody listens. */
 void cli_complain(const char *format, ...)
@@ -36,7 +35,7 @@ static void draw(const struct curves *curves, uint8_t how, FILE *to)
     free(list);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void run_input(const uint8_t *data, size_t size)
 {
     static FILE *nowhere;
     struct curves curves = {0};
@@ -47,5 +46,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (path && nowhere && curves_read(&curves, path, "run ") == CLI_YES)
         draw(&curves, data[0], nowhere);
     curves_free(&curves);
-    return 0;
 }
+
+const struct fuzz_target fuzz_target = {
+    .run = run_input,
+    .mutate = mutate_text,
+    .memory_base = 2 * FUZZ_MIB,
+    .memory_per_byte = 1024,
+};

@@ -2,8 +2,7 @@
  * with columns (up to the first NUL), IDX, .npz or .safetensors. Every sample is read. */
 // SPDX-License-Identifier: Apache-2.0
 #include "io/rows.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "target.h"
 
 enum { SAMPLES_READ = 1000, SAMPLE_SIZE = 1 << 16 };
 
@@ -70,11 +69,18 @@ static enum cm_status open_all(struct cm_guard *guard, void *arg)
     return CM_OK;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void run_input(const uint8_t *data, size_t size)
 {
     if (size == 0)
-        return 0;
+        return;
     struct input input = {.kind = data[0], .bytes = {(const char *)data + 1, size - 1}};
     (void)!cm_guarded((size_t)256 << 20, &input.err, open_all, &input);
-    return 0;
 }
+
+const struct fuzz_target fuzz_target = {
+    .run = run_input,
+    .mutate = mutate_file,
+    .choice_bytes = 1,
+    .memory_base = 2 * FUZZ_MIB,
+    .memory_per_byte = 1024,
+};

@@ -3,20 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "onnx/decode.h"
 #include "onnx/encode.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "target.h"
 
 struct input {
     struct cm_str bytes;
     struct cm_error err;
 };
-
-/* Not assert: release builds must notice too. */
-static void require(bool truth)
-{
-    if (!truth)
-        abort();
-}
 
 /* Changes one thing in each message, chosen by what its bytes are. */
 static enum cm_status change(void *arg, const struct cm_message_info *info, struct cm_msg *msg)
@@ -47,29 +39,35 @@ static enum cm_status turn(struct cm_guard *guard, void *arg)
     cm_arena_init(&arena, guard);
     enum cm_status status = cm_decode(&cm_model_info, input->bytes, &arena, &model, &input->err);
     if (status == CM_OK) {
-        require(cm_encode(&cm_model_info, &model, &arena, &written, &input->err) == CM_OK);
-        require(written.size == input->bytes.size &&
-                (!written.size || !memcmp(written.data, input->bytes.data, written.size)));
-        require(cm_message_walk(&cm_model_info, &model, change, &visited) == CM_OK);
-        require(cm_encode(&cm_model_info, &model, &arena, &written, &input->err) == CM_OK);
+        fuzz_require(cm_encode(&cm_model_info, &model, &arena, &written, &input->err) == CM_OK);
+        fuzz_require(written.size == input->bytes.size &&
+                     (!written.size || !memcmp(written.data, input->bytes.data, written.size)));
+        fuzz_require(cm_message_walk(&cm_model_info, &model, change, &visited) == CM_OK);
+        fuzz_require(cm_encode(&cm_model_info, &model, &arena, &written, &input->err) == CM_OK);
         /* What is left has as many messages or fewer, but a smaller file allows less memory. */
         status = cm_decode(&cm_model_info, written, &arena, &again, &input->err);
-        require(status == CM_OK || status == CM_LIMIT);
+        fuzz_require(status == CM_OK || status == CM_LIMIT);
     }
     if (status == CM_OK) {
-        require(cm_encode(&cm_model_info, &again, &arena, &rewritten, &input->err) == CM_OK);
-        require(cm_str_equal(written, rewritten));
-        require(cm_message_equal(&cm_model_info, &model, &again, &arena, NULL));
+        fuzz_require(cm_encode(&cm_model_info, &again, &arena, &rewritten, &input->err) == CM_OK);
+        fuzz_require(cm_str_equal(written, rewritten));
+        fuzz_require(cm_message_equal(&cm_model_info, &model, &again, &arena, NULL));
     }
     cm_arena_release(&arena);
     return status;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void run_input(const uint8_t *data, size_t size)
 {
     struct input input = {.bytes = {(const char *)data, size}};
     const enum cm_status status = cm_guarded((size_t)256 << 20, &input.err, turn, &input);
 
-    require(status == CM_OK || input.err.text[0]);
-    return 0;
+    fuzz_require(status == CM_OK || input.err.text[0]);
 }
+
+const struct fuzz_target fuzz_target = {
+    .run = run_input,
+    .mutate = mutate_model,
+    .memory_base = 2 * FUZZ_MIB,
+    .memory_per_byte = 1024,
+};

@@ -5,9 +5,8 @@
 #include "lower/lower.h"
 #include "onnx/model_file.h"
 #include "small_run.h"
+#include "target.h"
 #include "train/step.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { NODES = 2000, MOST_NODES = 40, WRT = 8 };
 
@@ -91,9 +90,15 @@ static enum cm_status whole_way(struct cm_guard *guard, void *arg)
     return CM_OK;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void run_input(const uint8_t *data, size_t size)
 {
     struct input input = {.bytes = {(const char *)data, size}};
     (void)!cm_guarded((size_t)256 << 20, &input.err, whole_way, &input);
-    return 0;
 }
+
+const struct fuzz_target fuzz_target = {
+    .run = run_input,
+    .mutate = mutate_model,
+    .memory_base = 16 * FUZZ_MIB,
+    .memory_per_byte = 4096,
+};

@@ -3,10 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codec/image.h"
 #include "codec/module/codec_module.h"
+#include "target.h"
 
 #include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { PIXELS_MAX = 1 << 18, WORK_MAX = 1 << 26 };
 
@@ -26,7 +25,7 @@ static void decode(const struct cm_codec *codec, const uint8_t *data, size_t siz
     free(rgb);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void run_input(const uint8_t *data, size_t size)
 {
     decode(&cm_codec_bmp, data, size);
     decode(&cm_codec_pnm, data, size);
@@ -35,5 +34,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (uint32_t i = 0; i < module->count; i++)
         decode(module->codecs[i], data, size);
 #endif
-    return 0;
 }
+
+const struct fuzz_target fuzz_target = {
+    .run = run_input,
+    .memory_base = 16 * FUZZ_MIB,
+    .memory_per_byte = 64,
+};

@@ -6,8 +6,7 @@
 #include "convert/tar.h"
 #include "convert/torch_state.h"
 #include "convert/yaml.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "target.h"
 
 static volatile size_t kept; /* so that nothing is optimized away */
 
@@ -80,11 +79,18 @@ static enum cm_status read_any(struct cm_guard *guard, void *arg)
     return CM_OK;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void run_input(const uint8_t *data, size_t size)
 {
     if (size == 0)
-        return 0;
+        return;
     struct input input = {{(const char *)data + 1, size - 1}, data[0] % 3, {0}};
     (void)!cm_guarded((size_t)64 << 20, &input.err, read_any, &input);
-    return 0;
 }
+
+const struct fuzz_target fuzz_target = {
+    .run = run_input,
+    .mutate = mutate_file,
+    .choice_bytes = 1,
+    .memory_base = 2 * FUZZ_MIB,
+    .memory_per_byte = 1024,
+};

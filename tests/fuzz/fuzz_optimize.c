@@ -4,10 +4,9 @@
 #include "onnx/decode.h"
 #include "onnx/encode.h"
 #include "rewrite/write_model.h"
+#include "target.h"
 
 #include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { NODES = 2000 };
 
@@ -64,9 +63,15 @@ static enum cm_status whole_way(struct cm_guard *guard, void *arg)
     return CM_OK;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void run_input(const uint8_t *data, size_t size)
 {
     struct input input = {.bytes = {(const char *)data, size}};
     (void)!cm_guarded((size_t)256 << 20, &input.err, whole_way, &input);
-    return 0;
 }
+
+const struct fuzz_target fuzz_target = {
+    .run = run_input,
+    .mutate = mutate_model,
+    .memory_base = 16 * FUZZ_MIB,
+    .memory_per_byte = 4096,
+};

@@ -4,8 +4,7 @@
 #include "convert/pickle_write.h"
 #include "convert/torch_file.h"
 #include "convert/torch_state.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "target.h"
 
 static volatile unsigned kept; /* so that nothing is optimized away */
 
@@ -56,10 +55,16 @@ static enum cm_status read(struct cm_guard *guard, void *arg)
     return CM_OK;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void run_input(const uint8_t *data, size_t size)
 {
     struct input input = {.bytes = {(const char *)data, size}};
 
     (void)!cm_guarded((size_t)64 << 20, &input.err, read, &input);
-    return 0;
 }
+
+const struct fuzz_target fuzz_target = {
+    .run = run_input,
+    .mutate = mutate_file,
+    .memory_base = 2 * FUZZ_MIB,
+    .memory_per_byte = 1024,
+};

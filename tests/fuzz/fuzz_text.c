@@ -3,36 +3,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "onnx/descriptor.h"
 #include "onnx/syntax.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "target.h"
 
 struct input {
     struct cm_str text;
     struct cm_error err;
 };
 
-struct sheet {
-    struct cm_arena *arena;
-    char *items;
-    size_t count, capacity;
-};
-
-/* Not assert: release builds must notice too. */
-static void require(bool truth)
-{
-    if (!truth)
-        abort();
-}
-
 static enum cm_status write_sheet(void *to, const void *bytes, size_t size, struct cm_error *err)
 {
-    struct sheet *const sheet = to;
-
     (void)err;
-    while (sheet->capacity - sheet->count < size)
-        sheet->items = cm_arena_grow(sheet->arena, sheet->items, &sheet->capacity, 1);
-    memcpy(sheet->items + sheet->count, bytes, size);
-    sheet->count += size;
+    sheet_add(to, (struct cm_str){bytes, size});
     return CM_OK;
 }
 
@@ -47,22 +28,28 @@ static enum cm_status check(struct cm_guard *guard, void *arg)
     struct sheet text = {.arena = &arena}, other = {.arena = &arena};
     const enum cm_status status = cm_syntax_parse_model(input->text, &arena, &model, &input->err);
     if (status == CM_OK) {
-        require(cm_syntax_print_model(&model, NULL, write_sheet, &text, &input->err) == CM_OK);
-        require(cm_syntax_parse_model((struct cm_str){text.items, text.count}, &arena, &again,
-                                      &input->err) == CM_OK);
-        require(cm_message_equal(&cm_model_info, &model, &again, &arena, NULL));
-        require(cm_syntax_print_model(&model, &upstream, write_sheet, &other, &input->err) ==
-                CM_OK);
+        fuzz_require(cm_syntax_print_model(&model, NULL, write_sheet, &text, &input->err) == CM_OK);
+        fuzz_require(cm_syntax_parse_model((struct cm_str){text.items, text.count}, &arena, &again,
+                                           &input->err) == CM_OK);
+        fuzz_require(cm_message_equal(&cm_model_info, &model, &again, &arena, NULL));
+        fuzz_require(cm_syntax_print_model(&model, &upstream, write_sheet, &other, &input->err) ==
+                     CM_OK);
     }
     cm_arena_release(&arena);
     return status;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void run_input(const uint8_t *data, size_t size)
 {
     struct input input = {.text = {(const char *)data, size}};
     const enum cm_status status = cm_guarded((size_t)256 << 20, &input.err, check, &input);
 
-    require(status == CM_OK || input.err.text[0]);
-    return 0;
+    fuzz_require(status == CM_OK || input.err.text[0]);
 }
+
+const struct fuzz_target fuzz_target = {
+    .run = run_input,
+    .mutate = mutate_text,
+    .memory_base = 2 * FUZZ_MIB,
+    .memory_per_byte = 1024,
+};

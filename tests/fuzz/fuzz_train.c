@@ -4,14 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE
 #include "small_run.h"
+#include "target.h"
 #include "train/prepare.h"
 #include "train/step.h"
 #include "train/trainer.h"
 
 #include <signal.h>
 #include <sys/time.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MEMORY = 1 << 20, INPUTS = 16, MOST_NODES = 40, MOST_SCALARS = 64, SECONDS = 2 };
 
@@ -149,12 +148,18 @@ static enum cm_status train_guarded(struct cm_guard *guard, void *arg)
     return CM_OK;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void run_input(const uint8_t *data, size_t size)
 {
     struct input input = {.bytes = {(const char *)data, size}};
 
     set_alarm(SECONDS);
     (void)!cm_guarded((size_t)256 << 20, &input.err, train_guarded, &input);
     set_alarm(0);
-    return 0;
 }
+
+const struct fuzz_target fuzz_target = {
+    .run = run_input,
+    .mutate = mutate_model,
+    .memory_base = 16 * FUZZ_MIB,
+    .memory_per_byte = 4096,
+};

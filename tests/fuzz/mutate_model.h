@@ -1,10 +1,11 @@
 /* Structural mutations of models for libFuzzer: a model is decoded, a few things in it are changed
  * to others of their kind (operators, attributes, shapes, types, values, wires), and it is encoded
- * again. So what is tried passes the decoder and tests what comes after it. Only in fuzz builds. */
+ * again. So what is tried passes the decoder and tests what comes after it. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_FUZZ_MUTATE_MODEL_H
 #define CM_FUZZ_MUTATE_MODEL_H
 
+#include "mutate.h"
 #include "onnx/descriptor.h"
 #include "schema/schema.h"
 
@@ -19,7 +20,7 @@ struct node_list {
  */
 struct mutation {
     struct cm_arena *arena;
-    uint64_t random;
+    struct chance *chance;
     struct cm_model_proto *model;
     struct {
         struct node_list *items;
@@ -45,14 +46,15 @@ struct mutation {
         struct cm_str *items;
         size_t count, capacity;
     } names; /* of values, of all graphs */
+    struct {
+        struct message {
+            const struct cm_message_info *info;
+            struct cm_msg *msg;
+        } * items;
+        size_t count, capacity;
+    } messages; /* all of them */
 };
 
-/* A number below `below`, which is not 0. */
-size_t mutation_draw(struct mutation *m, size_t below);
-bool mutation_chance(struct mutation *m, unsigned percent);
-/* Mostly small, now and then at an edge. */
-int64_t mutation_number(struct mutation *m);
-float mutation_real(struct mutation *m);
 struct cm_str mutation_name(struct mutation *m);     /* of some value; may be empty */
 struct cm_str mutation_new_name(struct mutation *m); /* of none so far, most likely */
 int32_t mutation_dtype(struct mutation *m);          /* mostly a valid one */
@@ -62,14 +64,20 @@ void *mutation_copy(struct mutation *m, const struct cm_message_info *info, cons
 /* Each changes one thing, or returns false when there is none to change. */
 bool mutate_operator(struct mutation *m);
 bool mutate_attribute(struct mutation *m);
-bool mutate_wire(struct mutation *m);
+bool mutate_operand(struct mutation *m);
 bool mutate_nodes(struct mutation *m);
 bool mutate_new_node(struct mutation *m);
 bool mutate_tensor(struct mutation *m);
 bool mutate_info(struct mutation *m);
+bool mutate_field(struct mutation *m);      /* any field of any message */
+bool mutate_typed_node(struct mutation *m); /* a node whose operands have types it takes */
+bool mutate_outline(struct mutation *m);    /* nodes become a function, graphs become training */
 /* Random contents of a random small shape, or of the shape that is there. */
 void mutation_fill_tensor(struct mutation *m, struct cm_tensor_proto *tensor, int32_t dtype,
                           bool keep_shape);
 struct cm_type_proto *mutation_type(struct mutation *m);
+/* A node at the end of the graph, with the attributes that its operator needs. */
+void mutation_add_node(struct mutation *m, struct cm_graph_proto *graph,
+                       const struct cm_schema *schema, struct cm_strs in, struct cm_strs out);
 
 #endif

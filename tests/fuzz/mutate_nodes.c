@@ -4,95 +4,16 @@
 
 static struct cm_node_proto *some_node(struct mutation *m)
 {
-    return m->nodes.count ? m->nodes.items[mutation_draw(m, m->nodes.count)] : NULL;
+    return m->nodes.count ? m->nodes.items[chance_draw(m->chance, m->nodes.count)] : NULL;
 }
 
 /* ---- attributes ---- */
 
-static struct cm_str random_word(struct mutation *m)
-{
-    static const char *const words[] = {"NOTSET",
-                                        "SAME_UPPER",
-                                        "SAME_LOWER",
-                                        "VALID",
-                                        "constant",
-                                        "reflect",
-                                        "edge",
-                                        "wrap",
-                                        "nearest",
-                                        "linear",
-                                        "cubic",
-                                        "bilinear",
-                                        "half_pixel",
-                                        "asymmetric",
-                                        "align_corners",
-                                        "tf_crop_and_resize",
-                                        "floor",
-                                        "ceil",
-                                        "none",
-                                        "mean",
-                                        "sum",
-                                        "add",
-                                        "mul",
-                                        "max",
-                                        "min",
-                                        "avg",
-                                        "forward",
-                                        "reverse",
-                                        "bidirectional",
-                                        "DCR",
-                                        "CRD",
-                                        "tanh",
-                                        "Relu",
-                                        "Sigmoid",
-                                        "Tanh",
-                                        "HardSigmoid",
-                                        "Affine",
-                                        "ij,jk->ik",
-                                        "ii->i",
-                                        "...i->...",
-                                        "i,i->",
-                                        "ij->ji",
-                                        "TF",
-                                        "IDF",
-                                        "TFIDF",
-                                        "LOWER",
-                                        "UPPER",
-                                        "NONE",
-                                        "BRANCH_LEQ",
-                                        "LEAF",
-                                        "SUM",
-                                        "AVERAGE",
-                                        "SOFTMAX",
-                                        "LINEAR",
-                                        "RBF",
-                                        "POLY",
-                                        "L1",
-                                        "L2",
-                                        "MAX",
-                                        "zeros",
-                                        "border",
-                                        "reflection",
-                                        "float",
-                                        "int64",
-                                        "delta",
-                                        "gated",
-                                        "gated_delta",
-                                        "Nesterov",
-                                        "standard",
-                                        "[a-z]+",
-                                        "a",
-                                        "",
-                                        "\xff"};
-
-    return cm_str(words[mutation_draw(m, CM_COUNT(words))]);
-}
-
 static size_t random_count(struct mutation *m, size_t now)
 {
-    if (now && mutation_chance(m, 60))
+    if (now && chance_percent(m->chance, 60))
         return now;
-    return mutation_draw(m, mutation_chance(m, 95) ? 7 : 70);
+    return chance_draw(m->chance, chance_percent(m->chance, 95) ? 7 : 70);
 }
 
 /* One member of a list, or all of them, or another number of them. */
@@ -100,12 +21,12 @@ static void random_ints(struct mutation *m, struct cm_attribute_proto *attr)
 {
     const size_t before = attr->ints.count, count = random_count(m, before);
     int64_t *items = CM_NEW_ARRAY(m->arena, int64_t, count);
-    const bool all = mutation_chance(m, 30);
+    const bool all = chance_percent(m->chance, 30);
 
     for (size_t i = 0; i < count; i++)
-        items[i] = i < before && !all ? attr->ints.items[i] : mutation_number(m);
+        items[i] = i < before && !all ? attr->ints.items[i] : chance_number(m->chance);
     if (count && !all)
-        items[mutation_draw(m, count)] = mutation_number(m);
+        items[chance_draw(m->chance, count)] = chance_number(m->chance);
     attr->ints.items = items;
     attr->ints.count = count;
     cm_msg_set(&attr->msg, CM_ATTRIBUTE_INTS);
@@ -117,7 +38,8 @@ static void random_floats(struct mutation *m, struct cm_attribute_proto *attr)
     float *items = CM_NEW_ARRAY(m->arena, float, count);
 
     for (size_t i = 0; i < count; i++)
-        items[i] = i < before && mutation_chance(m, 70) ? attr->floats.items[i] : mutation_real(m);
+        items[i] = i < before && chance_percent(m->chance, 70) ? attr->floats.items[i]
+                                                               : chance_real(m->chance);
     attr->floats.items = items;
     attr->floats.count = count;
     cm_msg_set(&attr->msg, CM_ATTRIBUTE_FLOATS);
@@ -129,7 +51,8 @@ static void random_strings(struct mutation *m, struct cm_attribute_proto *attr)
     struct cm_str *items = CM_NEW_ARRAY(m->arena, struct cm_str, count);
 
     for (size_t i = 0; i < count; i++)
-        items[i] = i < before && mutation_chance(m, 70) ? attr->strings.items[i] : random_word(m);
+        items[i] = i < before && chance_percent(m->chance, 70) ? attr->strings.items[i]
+                                                               : chance_word(m->chance);
     attr->strings.items = items;
     attr->strings.count = count;
     cm_msg_set(&attr->msg, CM_ATTRIBUTE_STRINGS);
@@ -138,12 +61,12 @@ static void random_strings(struct mutation *m, struct cm_attribute_proto *attr)
 static void random_graph(struct mutation *m, struct cm_attribute_proto *attr)
 {
     if (m->graphs.count)
-        attr->g =
-            mutation_copy(m, &cm_graph_info, m->graphs.items[mutation_draw(m, m->graphs.count)]);
+        attr->g = mutation_copy(m, &cm_graph_info,
+                                m->graphs.items[chance_draw(m->chance, m->graphs.count)]);
     if (!attr->g)
         attr->g = CM_NEW(m->arena, struct cm_graph_proto);
-    if (mutation_chance(m, 50)) { /* reads what is around it */
-        attr->g->input.count = mutation_draw(m, attr->g->input.count + 1);
+    if (chance_percent(m->chance, 50)) { /* reads what is around it */
+        attr->g->input.count = chance_draw(m->chance, attr->g->input.count + 1);
         cm_msg_set(&attr->g->msg, CM_GRAPH_INPUT);
     }
     cm_msg_set(&attr->msg, CM_ATTRIBUTE_G);
@@ -153,15 +76,15 @@ static void random_value(struct mutation *m, struct cm_attribute_proto *attr)
 {
     switch (attr->type) {
     case CM_ATTR_FLOAT:
-        attr->f = mutation_real(m);
+        attr->f = chance_real(m->chance);
         cm_msg_set(&attr->msg, CM_ATTRIBUTE_F);
         break;
     case CM_ATTR_INT:
-        attr->i = mutation_number(m);
+        attr->i = chance_number(m->chance);
         cm_msg_set(&attr->msg, CM_ATTRIBUTE_I);
         break;
     case CM_ATTR_STRING:
-        attr->s = random_word(m);
+        attr->s = chance_word(m->chance);
         cm_msg_set(&attr->msg, CM_ATTRIBUTE_S);
         break;
     case CM_ATTR_TENSOR:
@@ -222,16 +145,16 @@ bool mutate_attribute(struct mutation *m)
     const struct cm_schema *schema = cm_schema_newest(node->domain, node->op_type);
     const size_t count = node->attribute.count;
 
-    if (count && mutation_chance(m, 10)) {
-        node->attribute.items[mutation_draw(m, count)] = node->attribute.items[count - 1];
+    if (count && chance_percent(m->chance, 10)) {
+        node->attribute.items[chance_draw(m->chance, count)] = node->attribute.items[count - 1];
         node->attribute.count--;
         cm_msg_set(&node->msg, CM_NODE_ATTRIBUTE);
         return true;
     }
-    if (count && (!schema || mutation_chance(m, 50))) {
-        struct cm_attribute_proto *attr = &node->attribute.items[mutation_draw(m, count)];
-        if (mutation_chance(m, 2)) {
-            attr->type = (int32_t)mutation_draw(m, CM_ATTR_TYPE_COUNT);
+    if (count && (!schema || chance_percent(m->chance, 50))) {
+        struct cm_attribute_proto *attr = &node->attribute.items[chance_draw(m->chance, count)];
+        if (chance_percent(m->chance, 2)) {
+            attr->type = (int32_t)chance_draw(m->chance, CM_ATTR_TYPE_COUNT);
             cm_msg_set(&attr->msg, CM_ATTRIBUTE_TYPE);
         }
         random_value(m, attr);
@@ -239,7 +162,7 @@ bool mutate_attribute(struct mutation *m)
     }
     if (!schema || !schema->attr_count)
         return false;
-    set_attribute(m, node, &schema->attrs[mutation_draw(m, schema->attr_count)]);
+    set_attribute(m, node, &schema->attrs[chance_draw(m->chance, schema->attr_count)]);
     return true;
 }
 
@@ -293,7 +216,7 @@ static void become(struct mutation *m, struct cm_node_proto *node, const struct 
     cm_msg_clear(&node->msg, CM_NODE_OVERLOAD);
     node->overload = CM_STR_NONE;
     import(m, schema);
-    if (mutation_chance(m, 95))
+    if (chance_percent(m->chance, 95))
         suit_attributes(m, node, schema);
 }
 
@@ -303,7 +226,7 @@ bool mutate_operator(struct mutation *m)
     if (!node)
         return false;
     for (int tries = 0; tries < 100; tries++) {
-        const struct cm_schema *schema = cm_schema_at(mutation_draw(m, cm_schema_count()));
+        const struct cm_schema *schema = cm_schema_at(chance_draw(m->chance, cm_schema_count()));
         if (!schema->deprecated && cm_schema_allows_inputs(schema, node->input.count) &&
             cm_schema_allows_outputs(schema, node->output.count)) {
             become(m, node, schema);
@@ -321,18 +244,18 @@ static struct cm_strs *own_list(struct mutation *m, struct cm_strs *list)
     return list;
 }
 
-bool mutate_wire(struct mutation *m)
+bool mutate_operand(struct mutation *m)
 {
     struct cm_node_proto *node = some_node(m);
     if (!node)
         return false;
-    const bool outputs = mutation_chance(m, 20);
+    const bool outputs = chance_percent(m->chance, 20);
     struct cm_strs *list = own_list(m, outputs ? &node->output : &node->input);
     struct cm_str name = mutation_name(m);
 
-    if (outputs && mutation_chance(m, 50))
-        name = mutation_chance(m, 50) ? CM_STR_NONE : mutation_new_name(m);
-    switch (mutation_draw(m, 5)) {
+    if (outputs && chance_percent(m->chance, 50))
+        name = chance_percent(m->chance, 50) ? CM_STR_NONE : mutation_new_name(m);
+    switch (chance_draw(m->chance, 5)) {
     case 0:
         list->items[list->count++] = name;
         break;
@@ -344,7 +267,8 @@ bool mutate_wire(struct mutation *m)
     default:
         if (!list->count)
             return false;
-        list->items[mutation_draw(m, list->count)] = mutation_chance(m, 8) ? CM_STR_NONE : name;
+        list->items[chance_draw(m->chance, list->count)] =
+            chance_percent(m->chance, 8) ? CM_STR_NONE : name;
         break;
     }
     cm_msg_set(&node->msg, outputs ? CM_NODE_OUTPUT : CM_NODE_INPUT);
@@ -356,13 +280,14 @@ bool mutate_wire(struct mutation *m)
 /* Twice, with results of other names; gone; in another order. */
 bool mutate_nodes(struct mutation *m)
 {
-    const struct node_list list =
-        m->lists.count ? m->lists.items[mutation_draw(m, m->lists.count)] : (struct node_list){0};
+    const struct node_list list = m->lists.count
+                                      ? m->lists.items[chance_draw(m->chance, m->lists.count)]
+                                      : (struct node_list){0};
     if (!list.nodes || !list.nodes->count)
         return false;
-    const size_t at = mutation_draw(m, list.nodes->count);
+    const size_t at = chance_draw(m->chance, list.nodes->count);
 
-    switch (mutation_draw(m, 3)) {
+    switch (chance_draw(m->chance, 3)) {
     case 0: {
         struct cm_node_proto *copy = mutation_copy(m, &cm_node_info, &list.nodes->items[at]);
         if (!copy)
@@ -379,7 +304,7 @@ bool mutate_nodes(struct mutation *m)
         list.nodes->count--;
         break;
     default: {
-        const size_t to = mutation_draw(m, list.nodes->count);
+        const size_t to = chance_draw(m->chance, list.nodes->count);
         const struct cm_node_proto moved = list.nodes->items[at];
         list.nodes->items[at] = list.nodes->items[to];
         list.nodes->items[to] = moved;
@@ -395,13 +320,13 @@ static void give_result(struct mutation *m, struct cm_graph_proto *graph, struct
 {
     struct cm_value_info_proto *info;
 
-    if (graph->output.count && mutation_chance(m, 50))
-        info = &graph->output.items[mutation_draw(m, graph->output.count)];
+    if (graph->output.count && chance_percent(m->chance, 50))
+        info = &graph->output.items[chance_draw(m->chance, graph->output.count)];
     else
         info = CM_LIST_ADD(m->arena, &graph->output);
-    if (!info->type || mutation_chance(m, 50)) {
+    if (!info->type || chance_percent(m->chance, 50)) {
         info->type = mutation_type(m);
-        if (info->type->tensor_type && mutation_chance(m, 80)) {
+        if (info->type->tensor_type && chance_percent(m->chance, 80)) {
             cm_msg_clear(&info->type->tensor_type->msg, CM_TENSOR_TYPE_SHAPE);
             info->type->tensor_type->shape = NULL;
         }
@@ -412,34 +337,41 @@ static void give_result(struct mutation *m, struct cm_graph_proto *graph, struct
     cm_msg_set(&graph->msg, CM_GRAPH_OUTPUT);
 }
 
+void mutation_add_node(struct mutation *m, struct cm_graph_proto *graph,
+                       const struct cm_schema *schema, struct cm_strs in, struct cm_strs out)
+{
+    struct cm_node_proto *node = CM_LIST_ADD(m->arena, &graph->node);
+
+    node->input = in;
+    node->output = out;
+    cm_msg_set(&node->msg, CM_NODE_INPUT);
+    cm_msg_set(&node->msg, CM_NODE_OUTPUT);
+    become(m, node, schema);
+    cm_msg_set(&graph->msg, CM_GRAPH_NODE);
+}
+
 bool mutate_new_node(struct mutation *m)
 {
     if (!m->graphs.count)
         return false;
-    struct cm_graph_proto *graph = m->graphs.items[mutation_draw(m, m->graphs.count)];
-    const struct cm_schema *schema = cm_schema_at(mutation_draw(m, cm_schema_count()));
+    struct cm_graph_proto *graph = m->graphs.items[chance_draw(m->chance, m->graphs.count)];
+    const struct cm_schema *schema = cm_schema_at(chance_draw(m->chance, cm_schema_count()));
     const struct cm_str result = mutation_new_name(m);
     size_t n_in = (size_t)schema->min_inputs, n_out = (size_t)schema->min_outputs;
 
     if (schema->deprecated)
         return false;
-    while (n_in < (size_t)schema->max_inputs && n_in < 8 && mutation_chance(m, 50))
+    while (n_in < (size_t)schema->max_inputs && n_in < 8 && chance_percent(m->chance, 50))
         n_in++;
-    while (n_out < (size_t)schema->max_outputs && n_out < 4 && mutation_chance(m, 30))
+    while (n_out < (size_t)schema->max_outputs && n_out < 4 && chance_percent(m->chance, 30))
         n_out++;
-    struct cm_node_proto *node = CM_LIST_ADD(m->arena, &graph->node);
-    node->input.items = CM_NEW_ARRAY(m->arena, struct cm_str, n_in);
-    node->output.items = CM_NEW_ARRAY(m->arena, struct cm_str, n_out);
-    node->input.count = n_in;
-    node->output.count = n_out;
+    const struct cm_strs in = {CM_NEW_ARRAY(m->arena, struct cm_str, n_in), n_in};
+    const struct cm_strs out = {CM_NEW_ARRAY(m->arena, struct cm_str, n_out), n_out};
     for (size_t i = 0; i < n_in; i++)
-        node->input.items[i] = mutation_name(m);
+        in.items[i] = mutation_name(m);
     for (size_t o = 0; o < n_out; o++)
-        node->output.items[o] = o ? mutation_new_name(m) : result;
-    cm_msg_set(&node->msg, CM_NODE_INPUT);
-    cm_msg_set(&node->msg, CM_NODE_OUTPUT);
-    become(m, node, schema);
-    cm_msg_set(&graph->msg, CM_GRAPH_NODE);
+        out.items[o] = o ? mutation_new_name(m) : result;
+    mutation_add_node(m, graph, schema, in, out);
     give_result(m, graph, result);
     return true;
 }

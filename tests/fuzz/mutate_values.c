@@ -12,9 +12,9 @@ enum { MOST_ELEMENTS = 64 };
 static void put_element(struct mutation *m, int32_t dtype, uint8_t *bytes, size_t i)
 {
     const size_t size = cm_dtype_size((enum cm_dtype)dtype);
-    const float real = mutation_real(m);
+    const float real = chance_real(m->chance);
     const double wide = (double)real;
-    const int64_t number = mutation_number(m);
+    const int64_t number = chance_number(m->chance);
 
     switch (dtype) {
     case CM_FLOAT:
@@ -28,7 +28,7 @@ static void put_element(struct mutation *m, int32_t dtype, uint8_t *bytes, size_
             memcpy(bytes + i * size + part, &wide, sizeof wide);
         break;
     case CM_BOOL:
-        bytes[i] = mutation_chance(m, 98) ? number & 1 : (uint8_t)number;
+        bytes[i] = chance_percent(m->chance, 98) ? number & 1 : (uint8_t)number;
         break;
     default: /* little-endian: the low bytes are the number cut to fit */
         memcpy(bytes + i * (size_t)cm_dtype_info((enum cm_dtype)dtype)->bits / 8, &number,
@@ -57,7 +57,7 @@ static void fill_strings(struct mutation *m, struct cm_tensor_proto *tensor, siz
     tensor->string_data.items = CM_NEW_ARRAY(m->arena, struct cm_str, count);
     tensor->string_data.count = count;
     for (size_t i = 0; i < count; i++)
-        tensor->string_data.items[i] = cm_str(words[mutation_draw(m, CM_COUNT(words))]);
+        tensor->string_data.items[i] = cm_str(words[chance_draw(m->chance, CM_COUNT(words))]);
     cm_msg_set(&tensor->msg, CM_TENSOR_STRING_DATA);
 }
 
@@ -68,10 +68,11 @@ void mutation_fill_tensor(struct mutation *m, struct cm_tensor_proto *tensor, in
     size_t bytes;
 
     if (!keep_shape) {
-        tensor->dims.count = mutation_draw(m, 5);
+        tensor->dims.count = chance_draw(m->chance, 5);
         tensor->dims.items = CM_NEW_ARRAY(m->arena, int64_t, tensor->dims.count);
         for (size_t i = 0; i < tensor->dims.count; i++)
-            tensor->dims.items[i] = (int64_t)mutation_draw(m, 4) + (int64_t)mutation_chance(m, 80);
+            tensor->dims.items[i] =
+                (int64_t)chance_draw(m->chance, 4) + (int64_t)chance_percent(m->chance, 80);
         cm_msg_set(&tensor->msg, CM_TENSOR_DIMS);
     }
     tensor->data_type = dtype;
@@ -112,7 +113,7 @@ static bool change_element(struct mutation *m, struct cm_tensor_proto *tensor)
     cm_tensor_drop(&now);
     if (!count)
         return false;
-    put_element(m, tensor->data_type, raw, mutation_draw(m, count));
+    put_element(m, tensor->data_type, raw, chance_draw(m->chance, count));
     clear_contents(tensor);
     tensor->raw_data = (struct cm_str){(const char *)raw, size};
     cm_msg_set(&tensor->msg, CM_TENSOR_RAW_DATA);
@@ -127,13 +128,13 @@ static void change_dim(struct mutation *m, struct cm_tensor_proto *tensor)
     if (count)
         memcpy(dims, tensor->dims.items, count * sizeof *dims);
     tensor->dims.items = dims;
-    if (!count || mutation_chance(m, 25)) { /* one more, often without more elements */
-        dims[count] = mutation_chance(m, 70) ? 1 : mutation_number(m);
+    if (!count || chance_percent(m->chance, 25)) { /* one more, often without more elements */
+        dims[count] = chance_percent(m->chance, 70) ? 1 : chance_number(m->chance);
         tensor->dims.count++;
-    } else if (mutation_chance(m, 25)) {
+    } else if (chance_percent(m->chance, 25)) {
         tensor->dims.count--;
     } else {
-        dims[mutation_draw(m, count)] = mutation_number(m);
+        dims[chance_draw(m->chance, count)] = chance_number(m->chance);
     }
     cm_msg_set(&tensor->msg, CM_TENSOR_DIMS);
 }
@@ -142,15 +143,15 @@ bool mutate_tensor(struct mutation *m)
 {
     if (!m->tensors.count)
         return false;
-    struct cm_tensor_proto *tensor = m->tensors.items[mutation_draw(m, m->tensors.count)];
+    struct cm_tensor_proto *tensor = m->tensors.items[chance_draw(m->chance, m->tensors.count)];
 
-    switch (mutation_draw(m, 5)) {
+    switch (chance_draw(m->chance, 5)) {
     case 0:
     case 1:
         return change_element(m, tensor);
     case 2:
         change_dim(m, tensor);
-        if (mutation_chance(m, 80))
+        if (chance_percent(m->chance, 80))
             mutation_fill_tensor(m, tensor, tensor->data_type, true);
         return true;
     case 3:
@@ -169,15 +170,15 @@ static void random_dim(struct mutation *m, struct cm_dim_proto *dim)
     static const char *const symbols[] = {"N", "M", "batch", ""};
 
     *dim = (struct cm_dim_proto){0};
-    switch (mutation_draw(m, 6)) {
+    switch (chance_draw(m->chance, 6)) {
     case 0:
-        dim->dim_param = cm_str(symbols[mutation_draw(m, CM_COUNT(symbols))]);
+        dim->dim_param = cm_str(symbols[chance_draw(m->chance, CM_COUNT(symbols))]);
         cm_msg_set(&dim->msg, CM_DIM_PARAM);
         break;
     case 1: /* unknown */
         break;
     default:
-        dim->dim_value = mutation_number(m);
+        dim->dim_value = chance_number(m->chance);
         cm_msg_set(&dim->msg, CM_DIM_VALUE);
         break;
     }
@@ -189,8 +190,8 @@ static struct cm_tensor_type_proto *random_tensor_type(struct mutation *m)
 
     type->elem_type = mutation_dtype(m);
     cm_msg_set(&type->msg, CM_TENSOR_TYPE_ELEM_TYPE);
-    if (mutation_chance(m, 85)) {
-        const size_t rank = mutation_draw(m, 5);
+    if (chance_percent(m->chance, 85)) {
+        const size_t rank = chance_draw(m->chance, 5);
         type->shape = CM_NEW(m->arena, struct cm_shape_proto);
         for (size_t i = 0; i < rank; i++)
             random_dim(m, CM_LIST_ADD(m->arena, &type->shape->dim));
@@ -203,11 +204,12 @@ static struct cm_tensor_type_proto *random_tensor_type(struct mutation *m)
 struct cm_type_proto *mutation_type(struct mutation *m)
 {
     struct cm_type_proto *type = CM_NEW(m->arena, struct cm_type_proto);
-    const size_t kind = mutation_draw(m, 12);
+    const size_t kind = chance_draw(m->chance, 12);
 
     if (kind < 2 && m->infos.count) { /* wraps a type that is there */
         struct cm_wrap_type_proto *wrap = CM_NEW(m->arena, struct cm_wrap_type_proto);
-        const struct cm_value_info_proto *info = m->infos.items[mutation_draw(m, m->infos.count)];
+        const struct cm_value_info_proto *info =
+            m->infos.items[chance_draw(m->chance, m->infos.count)];
         if (info->type) {
             wrap->elem_type = mutation_copy(m, &cm_type_info, info->type);
             cm_msg_set(&wrap->msg, CM_WRAP_TYPE_ELEM_TYPE);
@@ -226,7 +228,7 @@ struct cm_type_proto *mutation_type(struct mutation *m)
 static void change_shape(struct mutation *m, struct cm_tensor_type_proto *type)
 {
     struct cm_shape_proto *shape = type->shape;
-    const size_t what = mutation_draw(m, 8);
+    const size_t what = chance_draw(m->chance, 8);
 
     if (what == 0) {
         cm_msg_clear(&type->msg, CM_TENSOR_TYPE_SHAPE);
@@ -234,14 +236,14 @@ static void change_shape(struct mutation *m, struct cm_tensor_type_proto *type)
         return;
     }
     if (what == 1) {
-        if (mutation_chance(m, 50)) {
+        if (chance_percent(m->chance, 50)) {
             random_dim(m, CM_LIST_ADD(m->arena, &shape->dim));
         } else if (shape->dim.count) {
             shape->dim.count--;
         }
         cm_msg_set(&shape->msg, CM_SHAPE_DIM);
     } else if (shape->dim.count) {
-        random_dim(m, &shape->dim.items[mutation_draw(m, shape->dim.count)]);
+        random_dim(m, &shape->dim.items[chance_draw(m->chance, shape->dim.count)]);
         cm_msg_set(&shape->msg, CM_SHAPE_DIM);
     }
 }
@@ -250,12 +252,12 @@ bool mutate_info(struct mutation *m)
 {
     if (!m->infos.count)
         return false;
-    struct cm_value_info_proto *info = m->infos.items[mutation_draw(m, m->infos.count)];
+    struct cm_value_info_proto *info = m->infos.items[chance_draw(m->chance, m->infos.count)];
     struct cm_tensor_type_proto *tensor = info->type ? info->type->tensor_type : NULL;
 
-    if (tensor && tensor->shape && mutation_chance(m, 60)) {
+    if (tensor && tensor->shape && chance_percent(m->chance, 60)) {
         change_shape(m, tensor);
-    } else if (tensor && mutation_chance(m, 70)) {
+    } else if (tensor && chance_percent(m->chance, 70)) {
         tensor->elem_type = mutation_dtype(m);
         cm_msg_set(&tensor->msg, CM_TENSOR_TYPE_ELEM_TYPE);
     } else {

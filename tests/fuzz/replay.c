@@ -1,15 +1,49 @@
-/* Gives every file of the named folders to a fuzz target, so that seeds and old crashes are tests.
- */
+/* Gives every file of the named folders to a fuzz target, so that seeds and old crashes are tests,
+ * and to its mutator. */
 // SPDX-License-Identifier: Apache-2.0
 #define _POSIX_C_SOURCE 200809L
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
 
-enum { MOST = 16 << 20 };
+enum { MOST = 16 << 20, MUTANTS = 4, MORE = 4096 };
+
+/* Stands in for libFuzzer's: one byte more, or another one. */
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size)
+{
+    if (size < max_size && (!size || data[0] % 2)) {
+        data[size] = 0xff;
+        return size + 1;
+    }
+    if (size)
+        data[size / 2] ^= 0x10;
+    return size;
+}
+
+/* Changes the input without running it: mutators must not fail on any seed, and give the same
+ * result for the same seed. */
+static int change(const uint8_t *data, size_t size)
+{
+    uint8_t *first = malloc(size + MORE), *second = malloc(size + MORE);
+    int failed = !first || !second;
+
+    for (unsigned seed = 1; !failed && seed <= MUTANTS; seed++) {
+        memcpy(first, data, size);
+        memcpy(second, data, size);
+        const size_t made = LLVMFuzzerCustomMutator(first, size, size + MORE, seed);
+        const size_t again = LLVMFuzzerCustomMutator(second, size, size + MORE, seed);
+        failed = made > size + MORE || made != again || memcmp(first, second, made) != 0;
+    }
+    free(first);
+    free(second);
+    return failed;
+}
 
 static int replay(const char *path, uint8_t *buffer)
 {
@@ -33,8 +67,11 @@ static int replay(const char *path, uint8_t *buffer)
     printf("%s: %zu bytes\n", path, size);
     fflush(stdout);
     LLVMFuzzerTestOneInput(exact, size);
+    const int changed = change(exact, size);
+    if (changed)
+        fprintf(stderr, "%s: a change of it is not repeatable\n", path);
     free(exact);
-    return 0;
+    return changed ? -1 : 0;
 }
 
 static int replay_folder(const char *folder, uint8_t *buffer, int *count)
