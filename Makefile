@@ -125,6 +125,13 @@ fuzz: ## every fuzz target for FUZZ_SECONDS
 	@tools/build.sh fuzz fuzzers
 	@$(PYTHON) tools/run_fuzz.py
 
+fuzz-long: ## every fuzz target until nothing new is found, eight hours of one processor; writes docs/fuzzing.md
+	@tools/setup.sh dev
+	@tools/build.sh release product
+	@tools/build.sh fuzz fuzzers
+	@$(PYTHON) tools/fuzz_seeds.py
+	@nice -n 19 $(PYTHON) tools/run_fuzz.py --long
+
 bench: ## speed beside ONNX Runtime and PyTorch, in the same run: BENCH='--threads 1 resnet50'
 	@tools/setup.sh bench
 	@tools/build.sh release product
@@ -167,4 +174,4 @@ clean: ## remove build/
 	rm -rf build
 
 .PHONY: help build abi-update demo demo-files test test-slow test-oom test-math test-parameters test-compiled test-checkpoints test-frontends test-python test-pythons test-all test-update \
-	lint asan tsan aarch64 fuzz bench bench-parts coverage gen messages install clean
+	lint asan tsan aarch64 fuzz fuzz-long bench bench-parts coverage gen messages install clean
