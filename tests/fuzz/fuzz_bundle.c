@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _DEFAULT_SOURCE
 #include "convert/leveldb.h"
+#include "in_folder.h"
 #include "target.h"
 #include "touch_saved.h"
 
@@ -11,19 +12,19 @@
 
 extern const struct cm_format cm_format_tensorflow;
 
-static char folder[] = "/tmp/cameo-fuzz-XXXXXX";
+static char folder[IN_FOLDER_PATH];
 
 struct input {
     const uint8_t *data;
     size_t size;
-    char index[64], shard[64];
+    char index[128], shard[128];
     struct cm_error err;
 };
 
 static void remove_folder(void)
 {
     static const char *const names[] = {"c.index", "c.data-00000-of-00001"};
-    char path[64];
+    char path[128];
 
     for (int i = 0; i < 2; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, names[i]);
@@ -86,7 +87,7 @@ static void run_input(const uint8_t *data, size_t size)
     struct input input = {.data = data, .size = size};
 
     if (!ready) {
-        ready = mkdtemp(folder) != NULL;
+        ready = in_folder_make(folder);
         atexit(remove_folder);
     }
     if (!ready || size == 0)

@@ -11,7 +11,7 @@
 
 enum { MOST_FILE = UINT16_MAX, MORE = 64 };
 
-static char folder[] = "/tmp/cameo-fuzz-XXXXXX";
+static char folder[IN_FOLDER_PATH];
 static const struct in_folder_names *made;
 
 static const char *path_of(const char *name)
@@ -36,9 +36,21 @@ static void remove_folder(void)
     rmdir(folder);
 }
 
+bool in_folder_make(char path[IN_FOLDER_PATH])
+{
+    static const char *const places[] = {"/dev/shm", "/tmp"};
+
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        snprintf(path, IN_FOLDER_PATH, "%s/cameo-fuzz-XXXXXX", places[i]);
+        if (mkdtemp(path))
+            return true;
+    }
+    return false;
+}
+
 static bool make_folder(const struct in_folder_names *names)
 {
-    if (!mkdtemp(folder))
+    if (!in_folder_make(folder))
         return false;
     for (size_t i = 0; i < names->folder_count; i++)
         mkdir(path_of(names->folders[i]), 0700);

@@ -4,6 +4,7 @@
 #ifndef CM_FUZZ_IN_FOLDER_H
 #define CM_FUZZ_IN_FOLDER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +17,11 @@ struct in_folder_names {
      * Returns the size. */
     size_t (*wrap)(size_t file, const uint8_t *bytes, size_t size, uint8_t *room);
 };
+
+/* A new folder, in memory where the system has a file system there: targets write files for each
+ * input, and readers sync them. */
+enum { IN_FOLDER_PATH = 64 };
+bool in_folder_make(char path[IN_FOLDER_PATH]);
 
 /* The folder, which holds these files until the next call and is removed when the process ends;
  * NULL when the machine has no room for it. */
