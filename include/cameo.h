@@ -18,10 +18,13 @@
  *   cameo_dim and cameo_weights.
  * - A value is data of a run, a value info describes an input or output, an initializer is a tensor
  *   that the model holds, a tensor is plain memory with a type and a shape.
- * - A model may be used by several threads at once through all functions that take it const: they
- * describe, read, check, save and write. cameo_model_set_initializer and cameo_model_free need the
- * model alone. Different models are independent. Nothing here keeps global state, prints, or ends
- * the process.
+ * - Several threads may use one handle at once through all functions that take it const: a model
+ *   is described, read, checked, saved and written so, and sessions of it are made. Functions that
+ *   take a handle without const need it alone, cameo_model_set_initializer and cameo_model_free
+ *   among them, unless they say otherwise: any number of threads may run one session, make
+ *   trainers of one model, cancel, and add to curves. One thread at a time may use a trainer,
+ *   through any function. Different handles are independent. No handle belongs to the thread that
+ *   made it. Nothing here keeps global state, prints, or ends the process.
  * - Whatever the bytes of a file say, nothing is read outside the model's own folder, unless links
  * in it are allowed to lead there. */
 // SPDX-License-Identifier: Apache-2.0
@@ -1535,8 +1538,10 @@ CAMEO_API bool cameo_dataset_field(const struct cameo_dataset *dataset, size_t i
 /* ---- training ----
  *
  * A trainer executes the training info of a model: its initialization, then steps. It has values of
- * its own for all that the bindings write; the model changes only when it is saved through the
- * trainer. One thread at a time may use a trainer. The model must outlive it, unchanged. */
+ * its own for all that the bindings write; the model does not change. One thread at a time may use
+ * a trainer: it may be another thread at each call, if the caller's lock orders the calls. Trainers
+ * of one model are independent, so that each may run, save and be made in a thread of its own. The
+ * model must outlive it, unchanged. */
 
 struct cameo_trainer;
 

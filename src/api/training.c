@@ -402,12 +402,28 @@ enum cm_status cm_api_fed_trainer(struct cameo_trainer *trainer, const struct ca
 
 /* ---- doing ---- */
 
+struct stored_call {
+    struct cm_trainer *trainer;
+    struct cm_error err;
+};
+
+static enum cm_status stored_guarded(struct cm_guard *guard, void *arg)
+{
+    struct stored_call *call = arg;
+
+    (void)guard;
+    return cm_trainer_take_stored(call->trainer, &call->err);
+}
+
 enum cameo_status cameo_trainer_initialize(struct cameo_trainer *trainer, struct cameo_error *err)
 {
     CM_API_NEED(trainer, err);
-    struct cm_error reason = {0};
+    struct stored_call call = {.trainer = trainer->trainer};
+    enum cm_status status = cm_api_locked(trainer->model, stored_guarded, &call, &call.err);
 
-    return cm_api_done(cm_trainer_initialize(trainer->trainer, &reason), &reason, err);
+    if (status == CM_OK)
+        status = cm_trainer_run_initialization(trainer->trainer, &call.err);
+    return cm_api_done(status, &call.err, err);
 }
 
 enum cameo_status cameo_trainer_step(struct cameo_trainer *trainer, const struct cameo_feed *feeds,

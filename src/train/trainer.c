@@ -628,11 +628,16 @@ static enum cm_status take_stored(const struct cm_trainer *trainer, struct cm_va
     return CM_OK;
 }
 
-enum cm_status cm_trainer_initialize(struct cm_trainer *trainer, struct cm_error *err)
+enum cm_status cm_trainer_take_stored(struct cm_trainer *trainer, struct cm_error *err)
 {
     undo(trainer);
     for (size_t i = 0; i < trainer->n_variables; i++)
         CM_TRY(take_stored(trainer, &trainer->variables[i], err));
+    return CM_OK;
+}
+
+enum cm_status cm_trainer_run_initialization(struct cm_trainer *trainer, struct cm_error *err)
+{
     for (size_t i = 0; i < trainer->n_variables; i++)
         trainer->variables[i].seen = &trainer->variables[i].next;
     for (size_t k = 0; k < trainer->n_entries; k++) {
@@ -648,4 +653,10 @@ enum cm_status cm_trainer_initialize(struct cm_trainer *trainer, struct cm_error
     drop_seconds(trainer);
     trainer->steps = 0;
     return CM_OK;
+}
+
+enum cm_status cm_trainer_initialize(struct cm_trainer *trainer, struct cm_error *err)
+{
+    CM_TRY(cm_trainer_take_stored(trainer, err));
+    return cm_trainer_run_initialization(trainer, err);
 }

@@ -66,6 +66,12 @@ enum cm_status cm_trainer_set_state(struct cm_trainer *trainer, size_t i,
  */
 enum cm_status cm_trainer_initialize(struct cm_trainer *trainer,
                                      struct cm_error *err) CM_MUST_CHECK;
+/* Its two halves. The first reads the messages of the model, which saving another trainer of the
+ * model changes for a while: a lock must keep these apart. The second runs graphs. */
+enum cm_status cm_trainer_take_stored(struct cm_trainer *trainer,
+                                      struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_trainer_run_initialization(struct cm_trainer *trainer,
+                                             struct cm_error *err) CM_MUST_CHECK;
 
 /* A scalar output of an algorithm, by name. */
 struct cm_trainer_scalar {
