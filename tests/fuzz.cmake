@@ -5,7 +5,8 @@ file(GLOB FUZZ_SOURCES CONFIGURE_DEPENDS ${TESTS_DIR}/fuzz/fuzz_*.c)
 add_library(fuzz_frame OBJECT ${TESTS_DIR}/fuzz/frame.c ${TESTS_DIR}/fuzz/mutate_archive.c
             ${TESTS_DIR}/fuzz/mutate_binary.c ${TESTS_DIR}/fuzz/mutate_chance.c
             ${TESTS_DIR}/fuzz/mutate_field.c ${TESTS_DIR}/fuzz/mutate_model.c
-            ${TESTS_DIR}/fuzz/mutate_nodes.c ${TESTS_DIR}/fuzz/mutate_text.c
+            ${TESTS_DIR}/fuzz/mutate_nodes.c ${TESTS_DIR}/fuzz/mutate_printed.c
+            ${TESTS_DIR}/fuzz/mutate_text.c
             ${TESTS_DIR}/fuzz/mutate_typed.c ${TESTS_DIR}/fuzz/mutate_values.c)
 target_include_directories(fuzz_frame PRIVATE ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(fuzz_frame PRIVATE cameo_flags test_flags)

@@ -17,8 +17,9 @@ struct chance {
 /* The changed input; data NULL: this mutator cannot change these bytes. */
 typedef struct cm_str mutate_fn(struct chance *c, struct cm_str bytes);
 
-mutate_fn mutate_model;  /* ONNX models, by their messages */
-mutate_fn mutate_text;   /* ONNX text, MLIR, JSON, YAML, CSV, by their tokens */
+mutate_fn mutate_model;                  /* ONNX models, by their messages */
+mutate_fn mutate_text;                   /* JSON, YAML, CSV, by their tokens */
+mutate_fn mutate_syntax, mutate_dialect; /* ONNX text, MLIR, by tokens and by messages */
 mutate_fn mutate_file;   /* whatever the first bytes say that it is; archives by their members */
 mutate_fn mutate_pickle; /* opcodes */
 mutate_fn mutate_msgpack;
