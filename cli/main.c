@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
+#include "short_of_memory.h"
 
 #include <signal.h>
 #include <string.h>
@@ -118,8 +119,9 @@ int main(int argc, char **argv)
 
     sigaction(SIGPIPE, &gone, NULL); /* for every write, not only for the first */
     signal(SIGXFSZ, SIG_IGN); /* a file past the limit is a write that fails, told like any other */
+    cli_watch_libraries();
     const int code = run(argc, argv);
     const int flushed = cli_flush(stdout, "standard output");
 
-    return flushed > code ? flushed : code;
+    return cli_leave(flushed > code ? flushed : code);
 }
