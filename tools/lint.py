@@ -297,6 +297,14 @@ def check_writing():
     return found
 
 
+def check_threads():
+    """threads are started by cm_thread_start, which knows which signals they block"""
+    raw = re.compile(r"\b(pthread_create|pthread_sigmask|sigprocmask|thrd_create)\s*\(")
+    return [place(path, number, f"{match.group(1)} beside cm_thread_start")
+            for path in files(".c", folders=("src", "cli")) if path != ROOT / "src/base/thread.c"
+            for number, match in lines_with(raw, code_only(read(path)))]
+
+
 def check_shapes():
     """ranks grow through cm_shape_insert, and kernels that size their outputs read scalars checked"""
     grows = re.compile(r"\bshape(?:->|\.)rank\s*(?:\+\+|\+=)|dims\[[^\]]*(?:->|\.)rank\+\+\]|"

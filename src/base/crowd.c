@@ -6,10 +6,10 @@
 #include "base/compiler.h"
 #include "base/forks.h"
 #include "base/parallel.h"
+#include "base/thread.h"
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <time.h>
@@ -81,11 +81,9 @@ static void *keep_team(void *arg)
     return NULL;
 }
 
-/* Signals are for threads that somebody knows of. */
 static void add_idle_threads(const struct cm_team_runtime *runtime, int threads)
 {
     static struct idle_team team;
-    sigset_t all, before;
     const int missing = cm_cores() + 1 - threads; /* beside the team of whoever asks */
 
     if (is_idling || users == 0)
@@ -93,10 +91,7 @@ static void add_idle_threads(const struct cm_team_runtime *runtime, int threads)
     team = (struct idle_team){runtime, missing > 1 ? (unsigned)missing + 1 : 2};
     gate_is_open = false;
     keeper_forks = cm_forks();
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    is_idling = pthread_create(&keeper, NULL, keep_team, &team) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    is_idling = cm_thread_start(&keeper, keep_team, &team);
 }
 
 static void end_idle_threads(void)

@@ -7,6 +7,7 @@
 #include "base/crowd.h"
 #include "base/forks.h"
 #include "base/memory.h"
+#include "base/thread.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -172,7 +173,7 @@ static void start_workers(struct cm_team *team)
         if (!worker)
             break;
         *worker = (struct worker){team, team->n_workers + 1};
-        if (pthread_create(&team->workers[team->n_workers], NULL, work, worker)) {
+        if (!cm_thread_start(&team->workers[team->n_workers], work, worker)) {
             cm_free(worker);
             break;
         }

@@ -7,11 +7,11 @@
 #include "base/forks.h"
 #include "base/memory.h"
 #include "base/number.h"
+#include "base/thread.h"
 #include "io/dataset_sets.h"
 #include "io/shuffle.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -134,19 +134,12 @@ static void *reader_main(void *arg)
     return NULL;
 }
 
-/* Signals are for the threads of the program that uses us. Where no thread can be had the batches
- * are read by the caller. */
+/* Where no thread can be had the batches are read by the caller. */
 static void start_reader(struct cm_feed *feed)
 {
-    sigset_t all, before;
-
-    sigfillset(&all);
     feed->stop = false;
     feed->forks = cm_forks();
-    if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0)
-        return;
-    feed->running = pthread_create(&feed->thread, NULL, reader_main, feed) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    feed->running = cm_thread_start(&feed->thread, reader_main, feed);
 }
 
 /* In a child of fork the thread is not there: what it had read ahead is read again. */

@@ -18,3 +18,22 @@ mkfifo pipe
 wait $!
 echo "[$?]"
 cat said.txt
+
+# Data that is cut while several threads train on it: the thread that reads ahead meets it.
+cp "$TESTS/models/training_linreg_sgd.onnx" net.onnx
+python3 - <<'END'
+import struct, zipfile
+with zipfile.ZipFile("data.npz", "w") as archive:
+    for name, columns in (("x", 3), ("y", 1)):
+        head = f"{{'descr': '<f4', 'fortran_order': False, 'shape': (100000, {columns}), }}"
+        head += " " * (63 - (10 + len(head)) % 64) + "\n"
+        archive.writestr(name + ".npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() +
+                         bytes(400000 * columns))
+END
+"$CAMEO" train net.onnx --data data.npz --epochs 100000 --threads 3 --log log.jsonl -o out.onnx 2>said.txt &
+trainer=$!
+while kill -0 $trainer 2>/dev/null && ! [ -s log.jsonl ]; do sleep 0.05; done
+: >data.npz
+wait $trainer
+echo "[$?]"
+grep -v "^epoch\|^step" said.txt
