@@ -274,6 +274,7 @@ def check_inputs():
 
 # Who may open files for writing, beside /proc: see struct cm_save and struct cm_stream in base/file.h.
 WRITERS = {"src/base/file_save.c": "whole files and files that grow",
+           "src/base/file_lock.c": "a lock, with a process id",
            "src/io/spool.c": "a temporary file without a name",
            "src/mlir/tool.c": "a temporary folder of its own"}
 

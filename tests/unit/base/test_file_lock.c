@@ -1,0 +1,66 @@
+/* Locks on folders. */
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
+#include "base/file_lock.h"
+#include "check.h"
+#include "folder.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+void test_lock__is_held_by_one(void)
+{
+    struct cm_error err = {0};
+    struct cm_lock first, second;
+    struct folder folder;
+    char path[FOLDER_PATH_SIZE], holder[60];
+
+    folder_make(&folder);
+    folder_path(&folder, ".", path);
+    snprintf(holder, sizeof holder, "is in use by process %ld:", (long)getpid());
+    CHECK_OK(cm_lock_take(&first, path, &err), &err);
+    CHECK_FAILS(cm_lock_take(&second, path, &err), CM_BAD_ARGUMENT, &err, holder);
+    cm_lock_release(&second);
+    CHECK_FAILS(cm_lock_take(&second, path, &err), CM_BAD_ARGUMENT, &err, holder);
+    cm_lock_release(&first);
+    cm_lock_release(&first);
+    CHECK_INT(folder_count(&folder), 0);
+    CHECK_OK(cm_lock_take(&second, path, &err), &err);
+    cm_lock_release(&second);
+    folder_path(&folder, "nowhere", path);
+    CHECK_FAILS(cm_lock_take(&second, path, &err), CM_NOT_FOUND, &err, "nowhere");
+    folder_remove(&folder);
+}
+
+void test_lock__is_gone_with_a_process_that_was_killed(void)
+{
+    struct cm_error err = {0};
+    struct cm_lock lock;
+    struct folder folder;
+    char path[FOLDER_PATH_SIZE], holder[60], byte;
+    int ready[2];
+
+    folder_make(&folder);
+    folder_path(&folder, ".", path);
+    CHECK_INT(pipe(ready), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        if (cm_lock_take(&lock, path, &err) == CM_OK && write(ready[1], "x", 1) == 1)
+            pause();
+        _exit(1);
+    }
+    CHECK_INT(read(ready[0], &byte, 1), 1);
+    snprintf(holder, sizeof holder, "is in use by process %ld:", (long)child);
+    CHECK_FAILS(cm_lock_take(&lock, path, &err), CM_BAD_ARGUMENT, &err, holder);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    close(ready[0]);
+    close(ready[1]);
+    CHECK_INT(folder_count(&folder), 1); /* what it left */
+    CHECK_OK(cm_lock_take(&lock, path, &err), &err);
+    cm_lock_release(&lock);
+    CHECK_INT(folder_count(&folder), 0);
+    folder_remove(&folder);
+}
