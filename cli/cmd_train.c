@@ -309,18 +309,19 @@ static int finish_json(const struct train_run *run)
     train_put_number(stdout, "loss", run->result.loss);
     if (run->validation_batches)
         train_put_number(stdout, "best_validation_loss", run->result.best_loss);
+    if (run->validation_batches)
+        printf(",\"best_step\":%llu,\"best_epoch\":%llu", (unsigned long long)run->result.best_step,
+               (unsigned long long)run->result.best_epoch);
     printf(",\"stopped_early\":%s}\n", run->result.out_of_patience ? "true" : "false");
     return cli_flush(stdout, "standard output");
 }
 
 static int finish(struct train_run *run)
 {
-    struct cameo_save_options options = CAMEO_SAVE_OPTIONS_INIT;
-    struct cameo_error err;
+    const int code = train_save(run);
 
-    options.cancel = cli_stop_on_signal();
-    if (cameo_trainer_save(run->trainer, settings.out, &options, NULL, &err) != CAMEO_OK)
-        return cli_fail(&err);
+    if (code != CLI_YES)
+        return code;
     if (settings.json)
         return finish_json(run);
     const unsigned long long steps = (unsigned long long)cameo_trainer_steps(run->trainer);
@@ -329,27 +330,36 @@ static int finish(struct train_run *run)
         printf(", loss %.5g -> %.5g", run->result.first_loss, run->result.loss);
     if (run->result.out_of_patience)
         printf(", stopped early: no better validation in %zu epochs", settings.patience);
-    fputs("\nwrote ", stdout);
-    cli_put_text(stdout, settings.out, strlen(settings.out));
     putchar('\n');
-    return CLI_YES;
+    return train_tell_weights(run);
+}
+
+/* The first Ctrl-C does not keep the model from being saved. */
+static int run_and_save(struct train_run *run)
+{
+    train_watch_signals(true);
+    int code = train_loop(run);
+    cameo_file_free(run->log);
+    cameo_events_free(run->events);
+    if (code == CLI_YES)
+        code = finish(run);
+    train_watch_signals(false);
+    fflush(stdout); /* the model is saved, then comes what was not */
+    const int unwritten = train_tell_unwritten(run);
+    return unwritten > code ? unwritten : code;
 }
 
 static int train(struct cameo_model *model)
 {
     static int (*const stages[])(struct train_run *) = {
         open_model,    open_trainer,       open_batches, open_validation,
-        check_outputs, train_check_memory, train_loop};
+        check_outputs, train_check_memory, run_and_save};
     struct train_run run = {
         .settings = &settings, .model = model, .result = CAMEO_LOOP_RESULT_INIT};
     int code = open_data(settings.data, &run.data);
 
     for (size_t i = 0; i < sizeof stages / sizeof *stages && code == CLI_YES; i++)
         code = stages[i](&run);
-    cameo_file_free(run.log);
-    cameo_events_free(run.events);
-    if (code == CLI_YES)
-        code = finish(&run);
     cameo_batches_free(run.batches);
     cameo_batches_free(run.validation_batches);
     cameo_dataset_free(run.data);

@@ -16,6 +16,23 @@ struct train_settings {
     int effective_threads;
 };
 
+/* Files that are written while it runs. */
+enum train_output {
+    TRAIN_LOG,
+    TRAIN_EVENTS,
+    TRAIN_PROFILE,
+    TRAIN_CHECKPOINT,
+    TRAIN_BEST,
+    TRAIN_OUTPUTS
+};
+
+struct train_unwritten {
+    size_t count;
+    char why[1200]; /* the first could not be written */
+};
+
+enum { TRAIN_PLACE_SIZE = 4096 };
+
 struct train_run {
     const struct train_settings *settings;
     struct cameo_model *model;
@@ -27,7 +44,9 @@ struct train_run {
     double best_loss;       /* of validations before the last */
     size_t differences;     /* between the conditions of the checkpoint and ours */
     struct cli_steps steps; /* of the step that is profiled */
-    int code;               /* of what failed while the run was told of */
+    int code;               /* of what failed before the first step */
+    struct train_unwritten unwritten[TRAIN_OUTPUTS];
+    char best_place[TRAIN_PLACE_SIZE]; /* where the best model is if it is not where it should be */
     struct cameo_file *log;
     struct cameo_events *events;
     double started, shown; /* seconds */
@@ -35,6 +54,19 @@ struct train_run {
 
 /* Exit codes. The model is trained; the caller saves it. CLI_CANCELLED: the user stopped it. */
 int train_loop(struct train_run *run);
+
+/* A second Ctrl-C ends the program at once, the first one after the step under way. */
+void train_watch_signals(bool watch);
+
+/* A file that could not be written does not end the run: that is told at once, and once more when
+ * the model is saved. Gives CLI_MACHINE if there was one. */
+void train_note_unwritten(struct train_run *run, enum train_output output, const char *why);
+int train_tell_unwritten(const struct train_run *run);
+/* Saves the model as it is now, to another place than path, whose name it gets. */
+bool train_rescue(const struct train_run *run, const char *path, char *place, size_t size);
+/* The same to where it should go, else to another place that is told. Gives the exit code. */
+int train_save(const struct train_run *run);
+int train_tell_weights(const struct train_run *run);
 
 /* Progress and logs. */
 void train_show(struct train_run *run, const struct cameo_progress *at);
@@ -45,15 +77,15 @@ int train_check_memory(struct train_run *run);
 void train_put_number(FILE *to, const char *name, double value);
 void train_clear_line(void);
 int train_log_open(struct train_run *run);
-int train_log_step(const struct train_run *run, const struct cameo_progress *at);
-int train_log_validation(const struct train_run *run, const struct cameo_progress *at);
+void train_log_step(struct train_run *run, const struct cameo_progress *at);
+void train_log_validation(struct train_run *run, const struct cameo_progress *at);
 double train_seconds(void);
 /* The share of the targets' variance that the model explains; NaN when they have none. */
 double train_r_squared(const struct cameo_measure *m);
 
 /* Curves for TensorBoard, if they are asked for; opened when it is known where the run begins. */
 int train_events_open(struct train_run *run);
-int train_events_step(struct train_run *run, const struct cameo_progress *at);
-int train_events_epoch(struct train_run *run, const struct cameo_progress *at);
+void train_events_step(struct train_run *run, const struct cameo_progress *at);
+void train_events_epoch(struct train_run *run, const struct cameo_progress *at);
 
 #endif

@@ -7,17 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int add(struct train_run *run, const char *group, const char *name, uint64_t step,
-               double value)
+static void add(struct train_run *run, const char *group, const char *name, uint64_t step,
+                double value)
 {
     struct cameo_error err;
     char tag[512];
 
     snprintf(tag, sizeof tag, "%s/%s", group, name);
-    if (cameo_events_add_scalar(run->events, tag, (int64_t)step, 0, value, &err) == CAMEO_OK)
-        return CLI_YES;
-    train_clear_line();
-    return cli_fail(&err);
+    if (cameo_events_add_scalar(run->events, tag, (int64_t)step, 0, value, &err) != CAMEO_OK)
+        train_note_unwritten(run, TRAIN_EVENTS, err.message);
 }
 
 static int add_settings(struct train_run *run)
@@ -65,39 +63,34 @@ int train_events_open(struct train_run *run)
     return add_settings(run);
 }
 
-int train_events_step(struct train_run *run, const struct cameo_progress *at)
+void train_events_step(struct train_run *run, const struct cameo_progress *at)
 {
     const size_t every = run->settings->tensorboard_every;
     const size_t count = cameo_trainer_scalar_count(run->trainer);
     const size_t loss = cameo_trainer_loss(run->trainer);
-    int code = CLI_YES;
 
     if (!run->events || (every > 1 && at->step % every != 0 && at->step != at->steps))
-        return CLI_YES;
-    for (size_t i = 0; i < count && code == CLI_YES; i++)
-        code = add(run, "train", i == loss ? "loss" : cameo_trainer_scalar_name(run->trainer, i),
-                   at->step, at->scalars[i]);
-    return code;
+        return;
+    for (size_t i = 0; i < count; i++)
+        add(run, "train", i == loss ? "loss" : cameo_trainer_scalar_name(run->trainer, i), at->step,
+            at->scalars[i]);
 }
 
-int train_events_epoch(struct train_run *run, const struct cameo_progress *at)
+void train_events_epoch(struct train_run *run, const struct cameo_progress *at)
 {
     const struct cameo_measure *m = at->measure;
     const size_t loss = cameo_trainer_loss(run->trainer);
-    int code = CLI_YES;
 
     if (!run->events)
-        return CLI_YES;
-    if (loss < cameo_trainer_scalar_count(run->trainer))
-        code = add(run, "epoch", "loss", at->step, at->means[loss]);
-    if (code == CLI_YES && m)
-        code = add(run, "val", "loss", at->step, m->loss);
-    if (code == CLI_YES && m && m->judged)
-        code = add(run, "val", "accuracy", at->step, (double)m->correct / (double)m->judged);
-    if (code == CLI_YES && m && m->compared) {
-        code = add(run, "val", "mae", at->step, m->absolute / (double)m->compared);
-        if (code == CLI_YES)
-            code = add(run, "val", "r2", at->step, train_r_squared(m));
+        return;
+    if (loss < cameo_trainer_scalar_count(run->trainer) && at->moment == CAMEO_AFTER_EPOCH)
+        add(run, "epoch", "loss", at->step, at->means[loss]);
+    if (m)
+        add(run, "val", "loss", at->step, m->loss);
+    if (m && m->judged)
+        add(run, "val", "accuracy", at->step, (double)m->correct / (double)m->judged);
+    if (m && m->compared) {
+        add(run, "val", "mae", at->step, m->absolute / (double)m->compared);
+        add(run, "val", "r2", at->step, train_r_squared(m));
     }
-    return code;
 }

@@ -1,20 +1,50 @@
 /* The run of `cameo train`: the library's loop, and what is told while it goes on. */
 // SPDX-License-Identifier: Apache-2.0
+#define _POSIX_C_SOURCE 200809L
 #include "train.h"
 #include "training_flags.h"
 
 #include <math.h>
 #include <string.h>
+#include <time.h>
 
 /* ---- Ctrl-C ---- */
 
 static volatile sig_atomic_t interrupted;
 
-/* The step under way is finished; a second Ctrl-C ends the program at once. */
+/* Milliseconds, of a clock that a signal handler may read. */
+static int64_t clock_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* The step under way is finished; a second Ctrl-C ends the program at once. `timeout` and batch
+ * systems signal the process and its group, which is two signals for one. */
 static void note_interrupt(int number)
 {
-    interrupted = 1;
-    signal(number, SIG_DFL);
+    static volatile int64_t first;
+
+    if (!interrupted) {
+        first = clock_ms();
+        interrupted = 1;
+    } else if (clock_ms() - first > 500) {
+        signal(number, SIG_DFL);
+        raise(number);
+    }
+}
+
+void train_watch_signals(bool watch)
+{
+    static const int numbers[] = {SIGINT, SIGTERM};
+    struct sigaction action = {.sa_handler = watch ? note_interrupt : SIG_DFL,
+                               .sa_flags = SA_RESTART};
+
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        (void)!sigaction(numbers[i], &action, NULL);
 }
 
 /* ---- conditions ---- */
@@ -98,86 +128,80 @@ static int at_start(struct train_run *run, const struct cameo_progress *at)
     return code == CLI_YES ? train_events_open(run) : code;
 }
 
-/* The second step of a run is looked at, as the first makes things ready; of one step, that. */
-static int profile(struct train_run *run, const struct cameo_progress *at)
+/* Profiles the second step, because the first one also allocates. With a single step, that one. */
+static void profile(struct train_run *run, const struct cameo_progress *at)
 {
     const uint64_t first = run->began_at, before = at->steps > first + 1 ? first + 1 : first;
 
     if (!run->settings->profile)
-        return CLI_YES;
+        return;
     if (at->step == before) {
         cli_steps_free(&run->steps); /* of a validation in between */
         cameo_trainer_set_step(run->trainer, cli_steps_add, &run->steps);
     }
     if (at->step != before + 1 || at->moment != CAMEO_AFTER_STEP)
-        return CLI_YES;
+        return;
     cameo_trainer_set_step(run->trainer, NULL, NULL);
     train_clear_line();
     cli_steps_summary(stderr, &run->steps, cameo_machine_peak(run->settings->effective_threads));
-    return cli_steps_profile(run->settings->profile, &run->steps);
+    if (cli_steps_profile(run->settings->profile, &run->steps) != CLI_YES)
+        train_note_unwritten(run, TRAIN_PROFILE, run->settings->profile);
+}
+
+/* A best model that cannot go where it should is kept elsewhere: later weights are others. */
+static void go_without(struct train_run *run, const struct cameo_progress *at)
+{
+    const struct train_settings *s = run->settings;
+    const bool best = s->best && strcmp(at->unwritten, s->best) == 0;
+    struct cameo_error err;
+
+    train_note_unwritten(run, best ? TRAIN_BEST : TRAIN_CHECKPOINT, at->problem);
+    if (best && (!*run->best_place ||
+                 cameo_trainer_save(run->trainer, run->best_place, NULL, NULL, &err) != CAMEO_OK))
+        train_rescue(run, s->best, run->best_place, sizeof run->best_place);
 }
 
 static bool tell(void *arg, const struct cameo_progress *at)
 {
     struct train_run *run = arg;
-    int code = CLI_YES;
 
     if (at->moment == CAMEO_AT_START)
-        code = at_start(run, at);
-    const int profiled = profile(run, at);
+        run->code = at_start(run, at);
+    profile(run, at);
     if (at->moment == CAMEO_AFTER_STEP) {
-        code = train_log_step(run, at);
-        if (code == CLI_YES)
-            code = train_events_step(run, at);
+        train_log_step(run, at);
+        train_events_step(run, at);
         train_show(run, at);
-    } else if (at->moment == CAMEO_AFTER_EPOCH) {
-        code = train_log_validation(run, at);
-        if (code == CLI_YES)
-            code = train_events_epoch(run, at);
+    } else if (at->moment == CAMEO_AFTER_EPOCH || at->moment == CAMEO_AT_END) {
+        train_log_validation(run, at);
+        train_events_epoch(run, at);
         train_show_epoch(run, at);
         run->best_loss = at->best_loss;
+    } else if (at->moment == CAMEO_NOT_WRITTEN) {
+        go_without(run, at);
     }
-    if (run->code == CLI_YES)
-        run->code = code == CLI_YES ? profiled : code;
     return run->code == CLI_YES && !cli_reader_gone && !interrupted;
 }
 
 /* ---- before and after ---- */
 
-/* A folder with checkpoints is another run's, unless this one resumes it. */
-static int check_folder(const struct train_settings *s)
-{
-    struct cameo_error err;
-    char newest[4096];
-
-    if (!s->checkpoint || s->resume)
-        return CLI_YES;
-    if (cameo_checkpoint_newest(s->checkpoint, newest, sizeof newest, &err) != CAMEO_OK)
-        return cli_fail(&err);
-    if (!*newest)
-        return CLI_YES;
-    cli_complain("train: %s holds checkpoints of another run; --resume goes on from them",
-                 s->checkpoint);
-    return CLI_USAGE;
-}
-
 static int stop(const struct train_run *run)
 {
     const struct train_settings *s = run->settings;
     const unsigned long long steps = (unsigned long long)cameo_trainer_steps(run->trainer);
-    struct cameo_error err;
 
     train_clear_line();
-    if (s->checkpoint) {
+    if (s->checkpoint && !run->unwritten[TRAIN_CHECKPOINT].count) {
         cli_complain("stopped after step %llu; the same command with --resume goes on from %s",
                      steps, s->checkpoint);
         return CLI_CANCELLED;
     }
-    if (cameo_trainer_save(run->trainer, s->out, NULL, NULL, &err) != CAMEO_OK)
-        return cli_fail(&err);
-    cli_complain("stopped after step %llu; what was trained so far is in %s ('--checkpoint "
-                 "DIR' makes a run that can go on exactly there)",
-                 steps, s->out);
+    const int code = train_save(run);
+    if (code != CLI_YES)
+        return code;
+    cli_complain("stopped after step %llu; what was trained so far is in %s%s", steps, s->out,
+                 s->checkpoint ? ""
+                               : " ('--checkpoint DIR' makes a run that can go on exactly there)");
     return CLI_CANCELLED;
 }
 
@@ -197,10 +221,7 @@ int train_loop(struct train_run *run)
     struct cameo_resume_options resuming = CAMEO_RESUME_OPTIONS_INIT;
     struct cameo_note conditions[FLAGS_MAX];
     struct cameo_error err;
-    const int code = check_folder(s);
 
-    if (code != CLI_YES)
-        return code;
     resuming.anyway = s->force;
     resuming.difference = tell_difference;
     resuming.difference_arg = run;
@@ -220,16 +241,12 @@ int train_loop(struct train_run *run)
     options.progress_arg = run;
     if (s->init && cameo_trainer_initialize(run->trainer, &err) != CAMEO_OK)
         return cli_fail(&err);
-    signal(SIGINT, note_interrupt);
-    signal(SIGTERM, note_interrupt);
     const enum cameo_status status =
         cameo_trainer_run(run->trainer, run->batches, &options, &run->result, &err);
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
     cli_steps_free(&run->steps);
     if (run->code != CLI_YES)
         return run->code;
-    if (status != CAMEO_OK)
+    if (status != CAMEO_OK && !run->result.finished)
         return fail(run, &err);
     if (interrupted)
         return stop(run);

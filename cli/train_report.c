@@ -185,7 +185,11 @@ void train_show_epoch(const struct train_run *run, const struct cameo_progress *
     if (!is_told(run, p->epoch))
         return;
     train_clear_line();
-    fprintf(stderr, "epoch %llu: ", (unsigned long long)p->epoch);
+    if (p->moment == CAMEO_AT_END)
+        fprintf(stderr, "step %llu, in epoch %llu: ", (unsigned long long)p->step,
+                (unsigned long long)p->epoch);
+    else
+        fprintf(stderr, "epoch %llu: ", (unsigned long long)p->epoch);
     if (loss < cameo_trainer_scalar_count(run->trainer))
         fprintf(stderr, "loss %.5g", p->means[loss]);
     else
@@ -256,40 +260,41 @@ struct line {
     FILE *to;
 };
 
-static bool begin_line(struct line *line, const struct cameo_progress *p)
+static const char no_memory[] = "no memory for a line of the log";
+
+static bool begin_line(struct line *line, struct train_run *run, const struct cameo_progress *p)
 {
     *line = (struct line){NULL, 0, NULL};
     line->to = open_memstream(&line->text, &line->size);
     if (line->to)
         fprintf(line->to, "{\"step\":%llu,\"epoch\":%llu", (unsigned long long)p->step,
                 (unsigned long long)p->epoch);
+    else
+        train_note_unwritten(run, TRAIN_LOG, no_memory);
     return line->to != NULL;
 }
 
-static int end_line(struct line *line, const struct train_run *run)
+static void end_line(struct line *line, struct train_run *run)
 {
     struct cameo_error err;
 
     fputs("}\n", line->to);
-    const bool whole = fclose(line->to) == 0;
-    const int code = !whole ? cli_broken("memory")
-                     : cameo_file_write(run->log, line->text, line->size, &err) == CAMEO_OK
-                         ? CLI_YES
-                         : cli_fail(&err);
+    if (fclose(line->to) != 0)
+        train_note_unwritten(run, TRAIN_LOG, no_memory);
+    else if (cameo_file_write(run->log, line->text, line->size, &err) != CAMEO_OK &&
+             !cli_reader_gone)
+        train_note_unwritten(run, TRAIN_LOG, err.message);
     free(line->text);
-    return code;
 }
 
-int train_log_step(const struct train_run *run, const struct cameo_progress *p)
+void train_log_step(struct train_run *run, const struct cameo_progress *p)
 {
     const size_t count = cameo_trainer_scalar_count(run->trainer);
     const size_t loss = cameo_trainer_loss(run->trainer);
     struct line line;
 
-    if (!run->log)
-        return CLI_YES;
-    if (!begin_line(&line, p))
-        return cli_broken("memory");
+    if (!run->log || !begin_line(&line, run, p))
+        return;
     if (loss < count)
         train_put_number(line.to, "loss", p->loss);
     for (size_t i = 0; i < count; i++) {
@@ -298,18 +303,16 @@ int train_log_step(const struct train_run *run, const struct cameo_progress *p)
         if (strcmp(name, "loss") != 0 && strcmp(name, "step") != 0 && strcmp(name, "epoch") != 0)
             train_put_number(line.to, name, p->scalars[i]);
     }
-    return end_line(&line, run);
+    end_line(&line, run);
 }
 
-int train_log_validation(const struct train_run *run, const struct cameo_progress *p)
+void train_log_validation(struct train_run *run, const struct cameo_progress *p)
 {
     const struct cameo_measure *m = p->measure;
     struct line line;
 
-    if (!run->log || !m)
-        return CLI_YES;
-    if (!begin_line(&line, p))
-        return cli_broken("memory");
+    if (!run->log || !m || !begin_line(&line, run, p))
+        return;
     train_put_number(line.to, "validation_loss", m->loss);
     if (m->judged)
         train_put_number(line.to, "validation_accuracy", (double)m->correct / (double)m->judged);
@@ -317,5 +320,5 @@ int train_log_validation(const struct train_run *run, const struct cameo_progres
         train_put_number(line.to, "validation_mae", m->absolute / (double)m->compared);
         train_put_number(line.to, "validation_r2", train_r_squared(m));
     }
-    return end_line(&line, run);
+    end_line(&line, run);
 }

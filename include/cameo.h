@@ -1870,7 +1870,9 @@ enum cameo_moment {
     CAMEO_AFTER_STEP = 0,
     CAMEO_AFTER_EPOCH = 1, /* and its validation and the saving of the best, if there are such */
     CAMEO_AFTER_CHECKPOINT = 2, /* it is written */
-    CAMEO_AT_START = 3          /* resumed or not, before the first step */
+    CAMEO_AT_START = 3,         /* resumed or not, before the first step */
+    CAMEO_AT_END = 4,           /* the run ends within an epoch, and its last step was validated */
+    CAMEO_NOT_WRITTEN = 5       /* a checkpoint or the best model; the run goes on without it */
 };
 
 struct cameo_progress {
@@ -1884,6 +1886,8 @@ struct cameo_progress {
     const char *checkpoint; /* the file that was written; at the start, resumed from; or NULL */
     const double *means;    /* scalars over the epoch so far, each batch weighed by its rows */
     double best_loss;       /* of validations so far; infinite: none */
+    const char *unwritten;  /* the file that could not be written, and why */
+    const char *problem;
 };
 
 /* false: the run ends here, without failure. */
@@ -1892,7 +1896,7 @@ typedef bool cameo_progress_fn(void *arg, const struct cameo_progress *progress)
 struct cameo_loop_options {
     size_t struct_size;
     uint64_t epochs, steps; /* how long, counted from the first step ever; both 0: one epoch */
-    struct cameo_batches *validation; /* measured after each epoch, or NULL */
+    struct cameo_batches *validation; /* measured after each epoch and at the end, or NULL */
     uint64_t patience; /* stop when so many validations in a row brought nothing better; 0: never */
     const char *best;  /* the model with the best validation loss goes to this file, or NULL */
     const char *checkpoint;    /* a folder for checkpoints, made where it is not; or NULL */
@@ -1925,19 +1929,25 @@ struct cameo_loop_result {
     bool stopped;         /* by the function */
     bool out_of_patience; /* by patience */
     double first_loss;    /* of the first step ever, as loss */
+    bool finished; /* the run went to its end: if it failed, then for a file that was not written */
+    uint64_t unwritten;             /* checkpoints and best models that could not be written */
+    uint64_t best_step, best_epoch; /* of best_loss; 0: there was none */
 };
 
 #define CAMEO_LOOP_RESULT_INIT                                                                     \
     {                                                                                              \
-        sizeof(struct cameo_loop_result), 0, 0, false, false, 0                                    \
+        sizeof(struct cameo_loop_result), 0, 0, false, false, 0, false, 0, 0, 0                    \
     }
 
 /* The trainer is then where the run ended, and the newest checkpoint, if asked for, too; saving it
  * is the caller's. A run that was stopped or killed and resumed ends with the bits of one that was
  * not: a checkpoint of another model, other conditions, or a folder with checkpoints that is not to
  * be resumed from, is refused before the first step. A step that is cancelled leaves a checkpoint
- * of the one before. What an initialization has set is overwritten by what is resumed from. result
- * may be NULL. */
+ * of the one before. What an initialization has set is overwritten by what is resumed from. A
+ * checkpoint or a best model that cannot be written does not end the run; the run then fails at its
+ * end, with finished set in result, and the trainer can be saved all the same. The checkpoint
+ * folder is locked: a second run on it, of any process, is refused with the process id of the
+ * first. result may be NULL. */
 CAMEO_API enum cameo_status cameo_trainer_run(struct cameo_trainer *trainer,
                                               struct cameo_batches *batches,
                                               const struct cameo_loop_options *options,

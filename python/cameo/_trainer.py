@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Array = numpy.ndarray[Any, Any]
 _VARIABLE, _PARAMETERS, _GRADIENTS = 0, 1, 2
-_MOMENTS = ("on_step", "on_epoch", "on_checkpoint", "on_start")
+_MOMENTS = ("on_step", "on_epoch", "on_checkpoint", "on_start", "on_epoch")  # the last: validated at the end
 _LAST = {"short": 0, "drop": 1, "wrap": 2}
 
 
@@ -262,10 +262,11 @@ class Trainer:
 
         epochs (1) or steps say how long, from where the trainer is. batch_size (32 unless the model fixes it), shuffle,
         seed (the trainer's) and last ("short", "drop" or "wrap") are for paths and arrays. validate is measured after
-        each epoch; patience ends the run after so many validations without a better loss; best is a file for the best
-        model. checkpoint is a folder, written to every checkpoint_every steps, at the end and on Ctrl-C; resume goes on
-        from its newest checkpoint if there is one, to the bits of a run that was not interrupted ("anyway": under other
-        conditions too).
+        each epoch and at the end; patience ends the run after so many validations without a better loss; best is a file
+        for the best model. checkpoint is a folder, written to every checkpoint_every steps, at the end and on Ctrl-C;
+        resume goes on from its newest checkpoint if there is one, to the bits of a run that was not interrupted
+        ("anyway": under other conditions too). A checkpoint or best model that cannot be written does not end the run:
+        fit raises that after the last step. A folder that another run writes checkpoints to is refused.
         """
         if last is not None and last not in _LAST:
             raise _cameo.ArgumentError(f"last is '{last}', expected 'short', 'drop' or 'wrap'")
@@ -316,6 +317,8 @@ class _Teller:
     def __call__(self, moment: int, step: int, steps: int, epoch: int, loss: float, scalars: dict[str, float],
                  means: dict[str, float], measure: dict[str, float] | None, best: bool, best_loss: float,
                  checkpoint: str | None) -> bool:
+        if moment >= len(_MOMENTS):  # a file was not written: fit raises that at its end
+            return True
         state, name = self.state, _MOMENTS[moment]
         if measure is not None:  # the library leaves out a loss that is not a number
             self.measured.update(dict.fromkeys([*measure, *(["loss"] if "loss" in means else [])], math.nan))

@@ -252,6 +252,39 @@ class ResumeTest(FitCase):
             other.fit(batches, **options, resume=True)
             same(self, whole.variables, other.variables)
 
+    def test_files_that_cannot_be_written_do_not_end_the_run(self):
+        whole = self.trainer()
+        whole.fit(self.data, epochs=2, batch_size=16)
+        trainer, folder = self.trainer(), self.path("gone")
+
+        class Remove(Callback):
+            def on_start(self, state):
+                os.remove(os.path.join(folder, ".lock"))
+                os.rmdir(folder)
+
+        with self.assertRaisesRegex(cameo.Error, "its folder does not exist .the run went on without it"):
+            trainer.fit(self.data, epochs=2, batch_size=16, checkpoint=folder, checkpoint_every=2, callbacks=Remove())
+        self.assertEqual(trainer.steps, whole.steps)
+        same(self, dict(trainer.variables), dict(whole.variables))
+
+    def test_a_second_run_on_the_folder_is_refused(self):
+        folder, refused = self.path("folder"), []
+
+        class Second(Callback):
+            def on_start(callback, state):
+                with self.assertRaisesRegex(cameo.ArgumentError, f"in use by process {os.getpid()}") as caught:
+                    self.trainer().fit(self.data, epochs=1, checkpoint=folder, resume=True)
+                refused.append(caught.exception)
+
+        self.trainer().fit(self.data, epochs=1, batch_size=16, checkpoint=folder, callbacks=Second())
+        self.assertEqual(len(refused), 1)
+        self.assertEqual([name for name in os.listdir(folder) if "lock" in name], [])
+
+    def test_fewer_steps_than_an_epoch_are_validated(self):
+        history = self.trainer().fit(self.data, steps=2, batch_size=16, validate=self.data, best=self.path("best.onnx"))
+        self.assertEqual(len(history["val_loss"]), 1)
+        self.assertTrue(os.path.exists(self.path("best.onnx")))
+
     def test_an_exception_of_the_loader_leaves_a_checkpoint(self):
         broken = []
 

@@ -11,7 +11,8 @@
 static_assert((int)CAMEO_AFTER_STEP == (int)CM_AFTER_STEP &&
                   (int)CAMEO_AFTER_EPOCH == (int)CM_AFTER_EPOCH &&
                   (int)CAMEO_AFTER_CHECKPOINT == (int)CM_AFTER_CHECKPOINT &&
-                  (int)CAMEO_AT_START == (int)CM_AT_START,
+                  (int)CAMEO_AT_START == (int)CM_AT_START && (int)CAMEO_AT_END == (int)CM_AT_END &&
+                  (int)CAMEO_NOT_WRITTEN == (int)CM_NOT_WRITTEN,
               "public numbers are the library's own");
 
 static void log_checkpoint(const struct cameo_trainer *trainer, const char *path)
@@ -69,7 +70,9 @@ static bool pass_on(void *arg, const struct cm_loop_progress *at)
                                             .best = at->best,
                                             .checkpoint = at->checkpoint,
                                             .means = at->means,
-                                            .best_loss = at->best_loss};
+                                            .best_loss = at->best_loss,
+                                            .unwritten = at->unwritten,
+                                            .problem = at->problem};
 
     if (at->moment == CM_AFTER_CHECKPOINT)
         log_checkpoint(call->trainer, at->checkpoint);
@@ -136,7 +139,11 @@ enum cameo_status cameo_trainer_run(struct cameo_trainer *trainer, struct cameo_
                                           .best_loss = call.result.best_loss,
                                           .stopped = call.result.stopped,
                                           .out_of_patience = call.result.out_of_patience,
-                                          .first_loss = call.result.first_loss};
+                                          .first_loss = call.result.first_loss,
+                                          .finished = call.result.finished,
+                                          .unwritten = call.result.unwritten,
+                                          .best_step = call.result.best_step,
+                                          .best_epoch = call.result.best_epoch};
     if (result)
         cm_api_give(result, &all, sizeof all);
     return cm_api_done(status, &call.err, err);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/training_loop.h"
 
+#include "base/file_lock.h"
 #include "train/checkpoint_folder.h"
 #include "train/trainer_parts.h"
 
@@ -12,8 +13,9 @@ enum { USUAL_KEEP = 3 };
 
 /* What a checkpoint keeps of a run beside its trainer: where in the data it is after the last step,
  * validations since the best, rows of the epoch so far, losses; then sums of the scalars over those
- * rows, then the step that the run began with. */
+ * rows, then the step that the run began with, and step and epoch of the best loss. */
 enum { EPOCH, SAMPLE, WORSE, ROWS, BEST_LOSS, FIRST_LOSS, LOSS, SUMS };
+enum { BEGAN, BEST_STEP, BEST_EPOCH, AFTER_SUMS }; /* behind the sums */
 
 struct cm_loop {
     struct cm_arena *arena;
@@ -29,18 +31,33 @@ struct cm_loop {
     uint64_t epoch;
     struct cm_trainer_measure measure;
     struct cm_notes conditions;
-    char *path;     /* of the checkpoint read or written last */
-    bool is_kept;   /* it tells how things are now */
-    bool measuring; /* the validation data is on its way through */
+    struct cm_lock *lock;   /* on the checkpoint folder */
+    char *path;             /* of the checkpoint read or written last */
+    bool is_kept;           /* it tells how things are now */
+    bool measuring;         /* the validation data is on its way through */
+    bool unmeasured;        /* a step was done since the last validation */
+    const char *unwritten;  /* the file that could not be written now */
+    struct cm_error lost;   /* why the first such file could not */
+    enum cm_status lost_as; /* CM_OK: all could be written */
     struct cm_error *err;
 };
+
+static double *after_sums(const struct cm_loop *l)
+{
+    return l->record + SUMS + l->n_scalars;
+}
+
+static size_t record_size(const struct cm_loop *l)
+{
+    return SUMS + l->n_scalars + AFTER_SUMS;
+}
 
 /* ---- telling ---- */
 
 static void tell(struct cm_loop *l, enum cm_loop_moment moment, bool best)
 {
     const struct cm_loop_options *o = l->options;
-    const bool measured = moment == CM_AFTER_EPOCH && o->validation;
+    const bool measured = (moment == CM_AFTER_EPOCH || moment == CM_AT_END) && o->validation;
     const bool named = moment == CM_AFTER_CHECKPOINT || (moment == CM_AT_START && l->is_kept);
     const struct cm_loop_progress progress = {.moment = moment,
                                               .step = cm_trainer_steps(l->trainer),
@@ -52,14 +69,35 @@ static void tell(struct cm_loop *l, enum cm_loop_moment moment, bool best)
                                               .measure = measured ? &l->measure : NULL,
                                               .best = best,
                                               .best_loss = l->record[BEST_LOSS],
-                                              .checkpoint = named ? l->path : NULL};
+                                              .checkpoint = named ? l->path : NULL,
+                                              .unwritten = l->unwritten,
+                                              .problem = l->unwritten ? l->err->text : NULL};
 
     l->result->loss = l->record[LOSS];
     l->result->first_loss = l->record[FIRST_LOSS];
     l->result->best_loss = l->record[BEST_LOSS];
+    l->result->best_step = (uint64_t)after_sums(l)[BEST_STEP];
+    l->result->best_epoch = (uint64_t)after_sums(l)[BEST_EPOCH];
     l->result->out_of_patience = o->patience && l->record[WORSE] >= (double)o->patience;
     if (o->progress && !o->progress(o->progress_arg, &progress))
         l->result->stopped = true;
+}
+
+/* A file that cannot be written does not end the run, with which all that was trained would be
+ * lost. The next one is tried all the same: the disk may have room again. */
+static enum cm_status go_without(struct cm_loop *l, const char *path, enum cm_status status)
+{
+    if (status == CM_OK || status == CM_CANCELLED)
+        return status;
+    if (l->lost_as == CM_OK) {
+        l->lost_as = status;
+        l->lost = *l->err;
+    }
+    l->result->unwritten++;
+    l->unwritten = path;
+    tell(l, CM_NOT_WRITTEN, false);
+    l->unwritten = NULL;
+    return CM_OK;
 }
 
 /* ---- checkpoints ---- */
@@ -157,7 +195,7 @@ static enum cm_status checkpoint(struct cm_loop *l)
     const struct cm_checkpoint file = {.path = l->path,
                                        .conditions = l->conditions,
                                        .record = l->record,
-                                       .n_record = SUMS + l->n_scalars + 1};
+                                       .n_record = record_size(l)};
     struct cm_arena scratch;
 
     if (!o->checkpoint || l->is_kept)
@@ -167,7 +205,7 @@ static enum cm_status checkpoint(struct cm_loop *l)
     const enum cm_status status = cm_checkpoint_write(&file, l->trainer, &scratch, l->err);
     cm_arena_release(&scratch);
     if (status)
-        return status;
+        return go_without(l, l->path, status);
     l->is_kept = true;
     cm_checkpoint_folder_prune(o->checkpoint, o->keep ? o->keep : USUAL_KEEP);
     tell(l, CM_AFTER_CHECKPOINT, false);
@@ -176,12 +214,13 @@ static enum cm_status checkpoint(struct cm_loop *l)
 
 static enum cm_status take_record(struct cm_loop *l, const struct cm_checkpoint *file)
 {
-    const size_t most = SUMS + l->n_scalars + 1; /* older ones began with step 0, unsaid */
-    bool sound = file->n_record == most || file->n_record == most - 1;
+    /* Older ones end before the best step, or even before the first, which was 0. */
+    const size_t most = record_size(l), least = SUMS + l->n_scalars;
+    bool sound = file->n_record == most || file->n_record == least || file->n_record == least + 1;
 
-    l->record[most - 1] = 0;
+    memset(after_sums(l), 0, AFTER_SUMS * sizeof *l->record);
     for (size_t i = EPOCH; sound && i < file->n_record; i++) /* a NaN is none of these */
-        if (i <= ROWS || i == most - 1)
+        if (i <= ROWS || i >= least)
             sound = file->record[i] >= 0 && file->record[i] < 0x1p53;
     if (!sound)
         return cm_fail(l->err, CM_BAD_ARGUMENT,
@@ -210,6 +249,7 @@ static enum cm_status resume(struct cm_loop *l)
     bool found;
 
     CM_TRY(cm_checkpoint_folder_make(o->checkpoint, l->err));
+    CM_TRY(cm_lock_take(l->lock, o->checkpoint, l->err));
     CM_TRY(cm_checkpoint_newest(o->checkpoint, &found, &newest, l->err));
     if (found && !o->resume)
         return cm_fail(l->err, CM_BAD_ARGUMENT,
@@ -271,19 +311,43 @@ static enum cm_status measure_all(struct cm_loop *l)
     return status;
 }
 
-static enum cm_status end_epoch(struct cm_loop *l)
+/* Measures, and saves the model if no validation was better. */
+static enum cm_status validate(struct cm_loop *l, bool *best)
 {
     const struct cm_loop_options *o = l->options;
+
+    CM_TRY(measure_all(l));
+    l->unmeasured = false;
+    *best = l->measure.loss < l->record[BEST_LOSS];
+    if (!*best)
+        return CM_OK;
+    l->record[WORSE] = 0;
+    l->record[BEST_LOSS] = l->measure.loss;
+    after_sums(l)[BEST_STEP] = (double)cm_trainer_steps(l->trainer);
+    after_sums(l)[BEST_EPOCH] = (double)l->epoch;
+    return o->best ? go_without(l, o->best, o->save(o->save_arg, o->best, l->err)) : CM_OK;
+}
+
+/* A run that ends within an epoch is measured there too: its last weights may be the best. */
+static enum cm_status validate_at_end(struct cm_loop *l)
+{
+    bool best;
+
+    if (!l->options->validation || !l->unmeasured || l->result->stopped)
+        return CM_OK;
+    CM_TRY(validate(l, &best));
+    tell(l, CM_AT_END, best);
+    l->is_kept = false;
+    return CM_OK;
+}
+
+static enum cm_status end_epoch(struct cm_loop *l)
+{
     bool best = false;
 
-    if (o->validation) {
-        CM_TRY(measure_all(l));
-        best = l->measure.loss < l->record[BEST_LOSS];
-        l->record[WORSE] = best ? 0 : l->record[WORSE] + 1;
-        if (best)
-            l->record[BEST_LOSS] = l->measure.loss;
-        if (best && o->best)
-            CM_TRY(o->save(o->save_arg, o->best, l->err));
+    if (l->options->validation) {
+        CM_TRY(validate(l, &best));
+        l->record[WORSE] += !best;
     }
     tell(l, CM_AFTER_EPOCH, best);
     memset(l->record + SUMS, 0, l->n_scalars * sizeof *l->record);
@@ -365,6 +429,7 @@ static enum cm_status advance(struct cm_loop *l)
     CM_TRY(cm_trainer_step(l->trainer, in, l->scalars, l->err));
     l->epoch = epoch + 1;
     l->is_kept = false;
+    l->unmeasured = true;
     note_position(l);
     take_scalars(l, rows);
     count_samples(l);
@@ -411,7 +476,7 @@ static uint64_t add_steps(uint64_t a, uint64_t b)
 static void set_total(struct cm_loop *l)
 {
     const uint64_t batches = (uint64_t)cm_feeder_facts(l->feeder)->batches;
-    const uint64_t first = (uint64_t)l->record[SUMS + l->n_scalars], epochs = epochs_of(l);
+    const uint64_t first = (uint64_t)after_sums(l)[BEGAN], epochs = epochs_of(l);
     const bool fits = !batches || epochs <= UINT64_MAX / batches;
     const uint64_t all = l->options->steps ? l->options->steps
                          : fits            ? epochs * batches
@@ -452,9 +517,9 @@ static void begin(struct cm_loop *l)
     l->scalars = CM_NEW_ARRAY(l->arena, struct cm_trainer_scalar, l->n_scalars);
     l->values = CM_NEW_ARRAY(l->arena, double, l->n_scalars);
     l->means = CM_NEW_ARRAY(l->arena, double, l->n_scalars);
-    l->record = CM_NEW_ARRAY(l->arena, double, SUMS + l->n_scalars + 1);
+    l->record = CM_NEW_ARRAY(l->arena, double, record_size(l));
     if (l->options->further)
-        l->record[SUMS + l->n_scalars] = (double)cm_trainer_steps(l->trainer);
+        after_sums(l)[BEGAN] = (double)cm_trainer_steps(l->trainer);
     l->record[BEST_LOSS] = (double)INFINITY;
     l->record[FIRST_LOSS] = l->record[LOSS] = (double)NAN;
     l->path = cm_arena_alloc(l->arena, (folder ? strlen(folder) : 0) + CM_CHECKPOINT_NAME_SIZE);
@@ -473,7 +538,32 @@ static enum cm_status go_on(struct cm_loop *l)
     }
     while (!is_done(l))
         CM_TRY(advance(l));
-    return finish_epoch(l);
+    CM_TRY(finish_epoch(l));
+    return validate_at_end(l);
+}
+
+static enum cm_status run_whole(struct cm_loop *l)
+{
+    CM_TRY(check(l));
+    begin(l);
+    if (l->options->checkpoint)
+        CM_TRY(resume(l));
+    set_total(l);
+    l->epoch = (uint64_t)l->record[EPOCH] + 1;
+    tell(l, CM_AT_START, false);
+    const enum cm_status status = go_on(l);
+    if (status)
+        return status == CM_CANCELLED ? cancelled(l) : status;
+    CM_TRY(checkpoint(l));
+    l->result->finished = true;
+    if (!l->lost_as)
+        return CM_OK;
+    return cm_fail(l->err, l->lost_as, "%s (the run went on without it)", l->lost.text);
+}
+
+static void release_lock(void *lock)
+{
+    cm_lock_release(lock);
 }
 
 enum cm_status cm_training_run(struct cm_arena *arena, struct cm_trainer *trainer,
@@ -485,19 +575,14 @@ enum cm_status cm_training_run(struct cm_arena *arena, struct cm_trainer *traine
                         .feeder = feeder,
                         .options = options,
                         .result = result,
+                        .lock = CM_NEW(arena, struct cm_lock),
                         .err = err};
 
     *result = (struct cm_loop_result){
         .loss = (double)NAN, .first_loss = (double)NAN, .best_loss = (double)INFINITY};
-    CM_TRY(check(&l));
-    begin(&l);
-    if (options->checkpoint)
-        CM_TRY(resume(&l));
-    set_total(&l);
-    l.epoch = (uint64_t)l.record[EPOCH] + 1;
-    tell(&l, CM_AT_START, false);
-    const enum cm_status status = go_on(&l);
-    if (status)
-        return status == CM_CANCELLED ? cancelled(&l) : status;
-    return checkpoint(&l);
+    cm_arena_defer(arena, release_lock, l.lock); /* where memory gives out */
+    const enum cm_status status = run_whole(&l);
+    cm_arena_forget(arena, release_lock, l.lock);
+    cm_lock_release(l.lock);
+    return status;
 }

@@ -9,7 +9,14 @@
 #include "train/feeder.h"
 
 /* Numbers and members mean what they mean in cameo.h. */
-enum cm_loop_moment { CM_AFTER_STEP, CM_AFTER_EPOCH, CM_AFTER_CHECKPOINT, CM_AT_START };
+enum cm_loop_moment {
+    CM_AFTER_STEP,
+    CM_AFTER_EPOCH,
+    CM_AFTER_CHECKPOINT,
+    CM_AT_START,
+    CM_AT_END,
+    CM_NOT_WRITTEN
+};
 
 struct cm_loop_progress {
     enum cm_loop_moment moment;
@@ -19,6 +26,7 @@ struct cm_loop_progress {
     const struct cm_trainer_measure *measure;
     bool best;
     const char *checkpoint;
+    const char *unwritten, *problem; /* CM_NOT_WRITTEN: a path, and why */
 };
 
 /* false: the run ends here, without failure. */
@@ -47,11 +55,15 @@ struct cm_loop_result {
     double best_loss;        /* of validations; infinite: there was none */
     bool stopped;            /* by the progress function */
     bool out_of_patience;
+    bool finished; /* it went to its end; a failure is then that of a file it went on without */
+    uint64_t unwritten;             /* files that could not be written */
+    uint64_t best_step, best_epoch; /* of best_loss; 0: none, or not known */
 };
 
 /* The trainer is then where the run ended, and the newest checkpoint, if asked for, too. A step
- * that the trainer's cancel flag ends leaves a checkpoint of the step before it. result is filled
- * whatever comes. */
+ * that the trainer's cancel flag ends leaves a checkpoint of the step before it. A checkpoint or a
+ * best model that cannot be written does not end the run: it is told, and is the status at the end.
+ * The checkpoint folder is locked until then. result is filled whatever comes. */
 enum cm_status cm_training_run(struct cm_arena *arena, struct cm_trainer *trainer,
                                struct cm_feeder *feeder, const struct cm_loop_options *options,
                                struct cm_loop_result *result, struct cm_error *err) CM_MUST_CHECK;

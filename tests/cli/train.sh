@@ -65,14 +65,15 @@ sed 's/step [0-9]*/step N/' stderr.txt
 ls stop | sed 's/[0-9][0-9]*/N/'
 ls never.onnx 2>&1 | sed 's/.*No such/No such/'
 
-# a full disk is one sentence; the last good checkpoint stays, and is gone on from
+# on a full disk the run goes to its end; the last good checkpoint stays, and is gone on from
 "$CAMEO" train $s.onnx -d $s.npz $common --epochs 2 -o part.onnx --checkpoint full >stdout.txt
 (
     trap '' XFSZ
     ulimit -f 1
-    try train $s.onnx -d $s.npz $common --epochs 6 -o part.onnx --checkpoint full --resume \
+    "$CAMEO" train $s.onnx -d $s.npz $common --epochs 6 -o part.onnx --checkpoint full --resume \
         --checkpoint-every 2
-)
+    echo "[$?]"
+) 2>&1 | cat
 ls full
 "$CAMEO" train $s.onnx -d $s.npz $common --epochs 6 -o part.onnx --checkpoint full --resume
 cmp whole.onnx part.onnx && echo "the same"

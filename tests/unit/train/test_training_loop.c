@@ -13,6 +13,7 @@
 #include <math.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 /* t = 2 x learned with momentum, and noise, so that random numbers count. Initialization begins at
  * w = 5. */
@@ -47,7 +48,8 @@ struct whole {
     uint64_t stop_at; /* step; 0: none */
     atomic_bool *set; /* by stop_at, instead of saying false */
     uint64_t steps, checkpoints, epochs, began_at;
-    bool resumed;
+    uint64_t ends, unwritten;
+    bool resumed, no_room;
     double means[EPOCHS_MAX]; /* of the loss, by epoch */
     struct {
         double w;
@@ -66,6 +68,10 @@ static bool hear(void *arg, const struct cm_loop_progress *at)
         run->resumed = at->checkpoint != NULL;
     }
     run->steps += at->moment == CM_AFTER_STEP;
+    run->ends += at->moment == CM_AT_END;
+    CHECK(at->moment != CM_AT_END || at->measure);
+    run->unwritten += at->moment == CM_NOT_WRITTEN;
+    CHECK((at->moment == CM_NOT_WRITTEN) == (at->unwritten && at->problem));
     if (at->moment == CM_AFTER_CHECKPOINT) {
         run->checkpoints++;
         CHECK(case_exists(at->checkpoint));
@@ -85,11 +91,10 @@ static enum cm_status save_best(void *arg, const char *path, struct cm_error *er
 {
     struct whole *run = arg;
 
-    (void)err;
     CHECK_STRING(path, "best.onnx");
     run->saved.w = train_value(run->trainer, "w", 0);
     run->saved.count++;
-    return CM_OK;
+    return run->no_room ? cm_fail(err, CM_IO, "no room for the best") : CM_OK;
 }
 
 static void note_difference(void *arg, const char *key, const char *was, const char *now)
@@ -399,6 +404,107 @@ static void best(struct cm_arena *arena)
 void test_training_loop__the_best_model_is_saved_when_it_is_found(void)
 {
     check_in_arena(best);
+}
+
+static void end_within_an_epoch(struct cm_arena *arena)
+{
+    const char *folder = case_path(arena, case_folder(arena), "checkpoints");
+    struct whole run;
+
+    for (int p = 0; p < 2; p++) { /* steps 1 and 2 of the first epoch, then 3 and 4 */
+        open_run(&run, arena, gentle);
+        add_validation(&run);
+        run.options.epochs = 0;
+        run.options.steps = p == 0 ? 2 : 4;
+        run.options.best = "best.onnx";
+        run.options.checkpoint = folder;
+        run.options.checkpoint_every = 2;
+        run.options.resume = true;
+        CHECK_OK(go(&run), &run.err);
+        CHECK_INT(run.steps, 2);
+        CHECK_INT(run.ends, 1);
+        CHECK_INT(run.saved.count, p == 0 ? 1 : 2);
+        CHECK(run.saved.w == train_value(run.trainer, "w", 0));
+        CHECK_INT(run.result.best_step, run.options.steps);
+        CHECK_INT(run.result.best_epoch, p == 0 ? 1 : 2);
+        CHECK(run.result.finished && isfinite(run.result.best_loss));
+    }
+    open_run(&run, arena, gentle); /* nothing is left to do, so nothing is measured */
+    add_validation(&run);
+    run.options.epochs = 0;
+    run.options.steps = 4;
+    run.options.checkpoint = folder;
+    run.options.resume = true;
+    CHECK_OK(go(&run), &run.err);
+    CHECK_INT(run.ends + run.steps, 0);
+    CHECK_INT(run.result.best_step, 4);
+}
+
+void test_training_loop__a_run_that_ends_within_an_epoch_is_validated(void)
+{
+    check_in_arena(end_within_an_epoch);
+}
+
+static void go_without_files(struct cm_arena *arena)
+{
+    struct whole unbroken, run;
+
+    open_run(&unbroken, arena, gentle);
+    add_validation(&unbroken);
+    CHECK_OK(go(&unbroken), &unbroken.err);
+    open_run(&run, arena, gentle);
+    add_validation(&run);
+    run.options.best = "best.onnx";
+    run.no_room = true;
+    CHECK_FAILS(go(&run), CM_IO, &run.err, "no room for the best (the run went on without it)");
+    CHECK(run.result.finished && !run.result.stopped);
+    CHECK_INT(run.unwritten, 3);
+    CHECK_INT(run.result.unwritten, 3);
+    check_same_state(&run, &unbroken);
+}
+
+void test_training_loop__files_that_cannot_be_written_do_not_end_it(void)
+{
+    check_in_arena(go_without_files);
+}
+
+/* The second run is of this process, and begins while the first one tells of its step. */
+static bool run_another(void *arg, const struct cm_loop_progress *at)
+{
+    struct whole *second = arg;
+
+    if (at->moment == CM_AFTER_STEP && !second->steps++) {
+        char process[40];
+
+        snprintf(process, sizeof process, "is in use by process %ld", (long)getpid());
+        CHECK_FAILS(go(second), CM_BAD_ARGUMENT, &second->err, process);
+    }
+    return true;
+}
+
+static void share_a_folder(struct cm_arena *arena)
+{
+    const char *folder = case_path(arena, case_folder(arena), "checkpoints");
+    struct whole first, second;
+
+    open_run(&second, arena, gentle);
+    second.options.checkpoint = folder;
+    second.options.resume = true;
+    open_run(&first, arena, gentle);
+    first.options.checkpoint = folder;
+    first.options.progress = run_another;
+    first.options.progress_arg = &second;
+    CHECK_OK(go(&first), &first.err);
+    CHECK(second.steps > 0);
+    CHECK(!case_exists(case_path(arena, folder, ".lock")));
+    second.options.progress = NULL;
+    CHECK_OK(go(&second), &second.err);
+    check_same_state(&second, &first);
+}
+
+void test_training_loop__a_second_run_on_its_folder_is_refused(void)
+{
+    check_in_arena(share_a_folder);
 }
 
 static void diverge(struct cm_arena *arena)
