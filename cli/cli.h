@@ -178,6 +178,13 @@ void cli_put_padded(FILE *to, struct cameo_text text, size_t width);
 /* Up to limit columns, the rest as "...". */
 void cli_put_short(FILE *to, struct cameo_text text, size_t limit);
 
+/* What the framework calls an initializer, with what its exporter made of it: "transposed
+ * a.weight", "computed from a, b", "in a"; and blanks up to width columns. The columns that this
+ * takes, 0: there is no such name. */
+void cli_put_original(FILE *to, struct cameo_text original, struct cameo_text folding,
+                      size_t width);
+size_t cli_original_width(struct cameo_text original, struct cameo_text folding);
+
 /* The length of the UTF-8 sequence at data, 0 if it is none. */
 size_t cli_utf8_length(const unsigned char *data, size_t size);
 
@@ -200,6 +207,9 @@ struct cli_json {
 void cli_json_open(struct cli_json *json, const char *key, char bracket);
 void cli_json_close(struct cli_json *json, char bracket);
 void cli_json_text(struct cli_json *json, const char *key, struct cameo_text text);
+/* "original" and "folding" of an initializer, where it has them. */
+void cli_json_original(struct cli_json *json, struct cameo_text original,
+                       struct cameo_text folding);
 void cli_json_string(struct cli_json *json, const char *key, const char *text);
 void cli_json_int(struct cli_json *json, const char *key, int64_t number);
 void cli_json_count(struct cli_json *json, const char *key, uint64_t number);

@@ -148,6 +148,33 @@ static void show_tensors(const struct cameo_model *model)
     }
 }
 
+/* Tensors that the framework calls otherwise. */
+static void show_originals(const struct cameo_model *model)
+{
+    const struct cameo_initializer *t;
+    size_t count = 0, width = 0;
+
+    for (size_t i = 0; (t = cameo_model_initializer(model, i)) != NULL; i++) {
+        count += t->original.size > 0;
+        width = t->original.size ? wider(width, t->name) : width;
+    }
+    if (!count)
+        return;
+    puts("\noriginal names");
+    size_t shown = 0;
+    for (size_t i = 0; (t = cameo_model_initializer(model, i)) != NULL && shown < ROWS_MAX; i++) {
+        if (!t->original.size)
+            continue;
+        fputs("  ", stdout);
+        cli_put_padded(stdout, t->name, width + 2);
+        cli_put_original(stdout, t->original, t->folding, 0);
+        putchar('\n');
+        shown++;
+    }
+    if (count > shown)
+        printf("  and %zu more, see --json\n", count - shown);
+}
+
 /* "8.18 GFLOP" */
 static const char *flops_text(char *text, size_t size, double flops)
 {
@@ -357,6 +384,7 @@ static void show(const char *path, const struct cameo_model *model, const struct
     show_values("inputs", model, cameo_model_input);
     show_values("outputs", model, cameo_model_output);
     show_tensors(model);
+    show_originals(model);
     show_costs(costs);
     show_operators(model, costs);
     show_functions(model);

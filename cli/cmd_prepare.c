@@ -3,6 +3,8 @@
 #include "derive.h"
 #include "training_flags.h"
 
+enum { ORIGINAL_MAX = 80 }; /* a longer text does not widen its column */
+
 static const char *out_path;
 static bool list, json_output;
 
@@ -17,6 +19,7 @@ static void print_json(const struct cameo_preparation *report)
         cli_json_text(&json, "name", report->choices[i]->name);
         cli_json_bool(&json, "trained", report->choices[i]->trained);
         cli_json_text(&json, "reason", report->choices[i]->reason);
+        cli_json_original(&json, report->choices[i]->original, report->choices[i]->folding);
         cli_json_close(&json, '}');
     }
     cli_json_close(&json, ']');
@@ -31,16 +34,24 @@ static void print_json(const struct cameo_preparation *report)
 
 static void print_choices(const struct cameo_preparation *report)
 {
-    size_t width = 0;
+    size_t width = 0, originals = 0;
 
     for (size_t i = 0; i < report->choice_count; i++) {
-        const size_t columns = cli_text_width(report->choices[i]->name);
+        const struct cameo_choice *choice = report->choices[i];
+        const size_t columns = cli_text_width(choice->name);
+        const size_t original = cli_original_width(choice->original, choice->folding);
+
         width = columns > width ? columns : width;
+        originals = original > originals && original < ORIGINAL_MAX ? original : originals;
     }
     for (size_t i = 0; i < report->choice_count; i++) {
         const struct cameo_choice *choice = report->choices[i];
         fputs(choice->trained ? "train  " : "leave  ", stdout);
         cli_put_padded(stdout, choice->name, width + 2);
+        if (originals)
+            cli_put_original(stdout, choice->original, choice->folding, originals + 2);
+        if (cli_original_width(choice->original, choice->folding) > originals)
+            fputs("  ", stdout);
         cli_put_text(stdout, choice->reason.data, choice->reason.size);
         fputc('\n', stdout);
     }

@@ -53,6 +53,7 @@ static void put_initializers(struct cli_json *json, const struct cameo_model *mo
         for (size_t k = 0; k < t->rank; k++)
             cli_json_int(json, NULL, t->dims[k]);
         cli_json_close(json, ']');
+        cli_json_original(json, t->original, t->folding);
         cli_json_int(json, "elements", t->elements);
         cli_json_count(json, "bytes", t->bytes);
         cli_json_bool(json, "sparse", t->sparse);

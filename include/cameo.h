@@ -393,6 +393,12 @@ struct cameo_initializer {
     bool is_state;              /* some training binding writes it */
     int training;               /* the entry whose algorithm holds it; -1: the graph */
     struct cameo_text doc_string;
+    /* What the framework that exported the model calls the tensor, as far as the file tells:
+     * "a.weight", or "a.weight, b.weight" for one that stands for several; empty: no name but its
+     * own. folding says what the exporter made of it: "transposed", "unsqueezed" (axes of size 1
+     * added), "computed" from those tensors; "module": original is the module that reads it, and
+     * no more is known; empty: nothing. */
+    struct cameo_text original, folding;
 };
 
 /* How often an operator is used. */
@@ -2241,8 +2247,9 @@ struct cameo_prepare_options {
     double schedule_factor;
     double clip_norm;   /* of all gradients together; 0: none */
     int64_t accumulate; /* batches whose gradients are averaged for one update */
-    /* POSIX extended regular expressions over initializer names: train those alone; leave those
-     * alone. NULL: what a user of the framework would call a parameter, see docs/training.md */
+    /* POSIX extended regular expressions over initializer names, and over the names that the
+     * framework had for them where the file records them: train those alone; leave those alone.
+     * NULL: what a user of the framework would call a parameter, see docs/training.md */
     const char *train, *freeze;
     bool keep_opset;    /* refuse a model whose opset is too old, instead of raising it */
     int64_t class_axis; /* of the prediction, for cross-entropy and nll; negative: from the end */
@@ -2262,6 +2269,7 @@ struct cameo_choice {
     struct cameo_text name;
     bool trained;
     struct cameo_text reason;
+    struct cameo_text original, folding; /* as in struct cameo_initializer */
 };
 
 struct cameo_preparation {

@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from . import _cameo
 from ._check import mapping, not_found
+from ._graph import Report
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
     import numpy
 
     from ._model import Model
+
+
+def originals(rows: Iterable[tuple[str, str, str]]) -> dict[str, Report]:
+    """Of those that have one: what the framework calls the tensor, and what its exporter made of it."""
+    return {name: Report(original=original, folding=folding) for name, original, folding in rows if original}
 
 
 class Initializers(Mapping[str, "numpy.ndarray[Any, Any]"]):
@@ -70,6 +76,13 @@ class Initializers(Mapping[str, "numpy.ndarray[Any, Any]"]):
             inside = _cameo.set_initializer(model._inside, number, data)
             if inside is not model._inside:
                 model._become(inside)
+
+    @property
+    def originals(self) -> dict[str, Report]:
+        """Initializers that the framework calls otherwise, as far as the file tells: original is its name for the
+        tensor, folding what the exporter made of it ("transposed", "unsqueezed", "computed" from it, "": nothing;
+        "module": original is the module that reads it)."""
+        return originals((name, *row[-2:]) for name, row in self._rows().items())
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rows())

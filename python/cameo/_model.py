@@ -11,7 +11,7 @@ from operator import index
 
 from . import _cameo, _check, _registries
 from ._graph import Function, Graph, Node, Report, Training, ValueInfo, functions, main_graph, trainings
-from ._initializers import Initializers
+from ._initializers import Initializers, originals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -155,8 +155,10 @@ def prepare_options(options: dict[str, Any]) -> dict[str, Any]:
 
 def preparation(row: dict[str, Any]) -> Report:
     """What prepare did: what is trained, what is not, and why."""
-    return Report(trained={name: why for name, trained, why in row["choices"] if trained},
-                  frozen={name: why for name, trained, why in row["choices"] if not trained},
+    choices = row["choices"]
+    return Report(trained={name: why for name, trained, why, *_ in choices if trained},
+                  frozen={name: why for name, trained, why, *_ in choices if not trained},
+                  originals=originals((name, original, folding) for name, _, _, original, folding in choices),
                   changes=row["changes"], target=row["target"], loss=row["loss"])
 
 

@@ -12,8 +12,9 @@ PyObject *ext_preparation(const struct cameo_preparation *report)
     for (size_t i = 0; list && i < report->choice_count; i++) {
         const struct cameo_choice *row = report->choices[i];
         if (!ext_append(list,
-                        Py_BuildValue("(NON)", ext_text(row->name),
-                                      row->trained ? Py_True : Py_False, ext_text(row->reason))))
+                        Py_BuildValue("(NONNN)", ext_text(row->name),
+                                      row->trained ? Py_True : Py_False, ext_text(row->reason),
+                                      ext_text(row->original), ext_text(row->folding))))
             Py_CLEAR(list);
     }
     return Py_BuildValue("{s:N,s:N,s:N,s:N}", "choices", list, "changes",

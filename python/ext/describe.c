@@ -118,9 +118,10 @@ static PyObject *initializer_row(const struct cameo_model *model, size_t index)
     PyObject *shape = PyTuple_New((Py_ssize_t)row->rank);
     for (size_t axis = 0; shape && axis < row->rank; axis++)
         PyTuple_SetItem(shape, (Py_ssize_t)axis, PyLong_FromLongLong(row->dims[axis]));
-    return Py_BuildValue("(NiNOiON)", ext_text(row->name), (int)row->dtype, shape,
+    return Py_BuildValue("(NiNOiONNN)", ext_text(row->name), (int)row->dtype, shape,
                          row->is_state ? Py_True : Py_False, row->training,
-                         row->sparse ? Py_True : Py_False, ext_text(row->location));
+                         row->sparse ? Py_True : Py_False, ext_text(row->location),
+                         ext_text(row->original), ext_text(row->folding));
 }
 
 #define ROWS(name)                                                                                 \

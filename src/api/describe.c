@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/api.h"
 
+#include "graph/originals.h"
 #include "onnx/tensor_data.h"
 
 /* Sums over hostile sizes stop at the largest number instead of wrapping. */
@@ -103,6 +104,7 @@ static void describe_dense(struct cm_arena *arena, const struct cm_tensor_proto 
     out->rank = proto->dims.count;
     out->dims = proto->dims.items;
     out->doc_string = cm_api_text(arena, proto->doc_string);
+    out->original = out->folding = (struct cameo_text){"", 0};
     out->is_external = proto->data_location == CM_LOCATION_EXTERNAL;
     if (out->is_external && cm_external_place(proto, &place, NULL) != CM_OK)
         place.location = CM_STR_NONE;
@@ -118,6 +120,7 @@ static void describe_sparse(struct cm_arena *arena, const struct cm_sparse_proto
 
     out->elements = -1;
     out->name = out->location = out->doc_string = (struct cameo_text){"", 0};
+    out->original = out->folding = (struct cameo_text){"", 0};
     if (proto->values)
         describe_dense(arena, proto->values, out);
     if (proto->indices) {
@@ -127,6 +130,21 @@ static void describe_sparse(struct cm_arena *arena, const struct cm_sparse_proto
     out->sparse = true;
     out->rank = proto->dims.count;
     out->dims = proto->dims.items;
+}
+
+/* What the framework calls the initializers of the inference graph, which come first. */
+static void describe_originals(struct cameo_model *model, const struct cm_graph_proto *graph)
+{
+    struct cm_arena *arena = &model->arena;
+    const struct cm_originals *originals = cm_originals_read(arena, graph);
+
+    for (size_t i = 0; i < graph->initializer.count; i++) {
+        const struct cm_original_texts texts =
+            cm_originals_texts(originals, arena, graph->initializer.items[i].name);
+
+        model->initializers[i].original = cm_api_text(arena, texts.original);
+        model->initializers[i].folding = cm_api_text(arena, texts.folding);
+    }
 }
 
 /* The initializers of one graph; training is the entry it belongs to, or -1. */
@@ -173,8 +191,10 @@ static void describe_all_initializers(struct cameo_model *model)
     }
     model->initializers = CM_NEW_ARRAY(&model->arena, struct cameo_initializer, count);
     model->slots = CM_NEW_ARRAY(&model->arena, struct cm_api_slot, count);
-    if (proto->graph)
+    if (proto->graph) {
         describe_initializers(model, proto->graph, -1);
+        describe_originals(model, proto->graph);
+    }
     for (size_t i = 0; i < proto->training_info.count; i++) {
         struct cm_graph_proto *algorithm = proto->training_info.items[i].algorithm;
         if (algorithm)

@@ -61,7 +61,9 @@ static void describe_variable(struct cm_arena *arena, const struct cm_trainer *t
                                       .location = {"", 0},
                                       .is_state = true,
                                       .training = -1,
-                                      .doc_string = {"", 0}};
+                                      .doc_string = {"", 0},
+                                      .original = {"", 0},
+                                      .folding = {"", 0}};
 }
 
 static void describe(struct cameo_trainer *t)

@@ -53,6 +53,8 @@ const struct cameo_preparation *cm_api_preparation(struct cm_arena *arena,
         rows[i] = &choices[i];
         choices[i].trained = from->choices[i].trained;
         choices[i].reason = cm_api_text(arena, from->choices[i].reason);
+        choices[i].original = cm_api_text(arena, from->choices[i].original);
+        choices[i].folding = cm_api_text(arena, from->choices[i].folding);
     }
     report->choices = rows;
     report->choice_count = from->n_choices;

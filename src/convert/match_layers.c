@@ -3,26 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/match.h"
 
+#include "graph/originals.h"
 #include "graph/registry.h"
 
 const char *cm_match_duty(const struct cm_match_reader *read)
 {
-    const struct cm_training_form *form = read->op->training;
-    const int at = form && form->n_statistics ? read->operand - form->statistics_input : -1;
-
-    if (at >= 0 && at < form->n_statistics)
-        return at == 0 ? "mean" : "var";
-    if (!(read->op->weights & CM_OPERAND(read->operand < 31 ? read->operand : 31)))
-        return NULL;
-    switch (read->op->entry) {
-    case CM_ENTERS_AS_SHIFT:
-        return "bias";
-    case CM_ENTERS_AS_SCALE:
-    case CM_ENTERS_AS_TABLE:
-        return "weight";
-    default:
-        return read->operand < 2 ? "weight" : "bias";
-    }
+    return cm_operand_duty(read->op, read->operand);
 }
 
 /* The layer of some tensor that a node reads, if one of them is found already. */
@@ -154,21 +140,15 @@ static struct cm_match_source *noted_source(struct cm_matching *m,
                                             const struct cm_match_reader *read,
                                             const struct cm_shape *shape)
 {
-    const struct cm_str text =
-        cm_entries_find(&read->node->metadata_props, "pkg.torch.onnx.fx_node");
     const char *duty = cm_match_duty(read);
     struct cm_match_source *found = NULL;
+    struct cm_str name;
 
-    if (text.size && !m->spelled.count)
-        spell_all(m);
-    for (size_t i = 0; i + 3 < text.size; i++) {
-        if (text.data[i] != '%' || (text.data[i + 1] != 'p' && text.data[i + 1] != 'b') ||
-            text.data[i + 2] != '_')
-            continue;
-        const size_t from = i + 3;
-        for (i = from; i < text.size && is_word(text.data[i]); i++)
-            ;
-        struct cm_match_source *one = find_spelled(m, (struct cm_str){text.data + from, i - from});
+    for (size_t at = 0; cm_node_next_parameter(read->node, &at, &name);) {
+        if (!m->spelled.count)
+            spell_all(m);
+        struct cm_match_source *one =
+            find_spelled(m, (struct cm_str){name.data + 2, name.size - 2}); /* without "p_" */
         if (!one || !cm_match_fits(m, one, shape))
             continue;
         if (duty && cm_str_ends(one->key, duty))

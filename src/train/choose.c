@@ -46,10 +46,24 @@ const regex_t *cm_preparation_pattern(struct cm_preparation *p, const char *opti
     return NULL;
 }
 
+static bool matches(const struct cm_preparation *p, const regex_t *pattern, struct cm_str name)
+{
+    return regexec(pattern, cm_arena_str(p->arena, name).data, 0, NULL, 0) == 0;
+}
+
 bool cm_preparation_matches(const struct cm_preparation *p, const regex_t *pattern,
                             struct cm_str name)
 {
-    return pattern && regexec(pattern, cm_arena_str(p->arena, name).data, 0, NULL, 0) == 0;
+    if (!pattern || matches(p, pattern, name))
+        return pattern != NULL;
+    const struct cm_original *original = cm_originals_find(p->originals, name);
+    for (size_t i = 0; original && i < original->names.count; i++)
+        if (matches(p, pattern, original->names.items[i]))
+            return true;
+    return original && original->module.size &&
+           matches(p, pattern,
+                   cm_arena_printf(p->arena, "%.*s.%.*s", (int)original->module.size,
+                                   original->module.data, (int)name.size, name.data));
 }
 
 /* ---- what there is ---- */
@@ -349,14 +363,85 @@ static void check_planned(struct cm_preparation *p, const struct cm_trainables *
     }
 }
 
+enum { NEAR_MAX = 3 };
+
+struct near_name {
+    struct cm_str name;
+    size_t distance;
+};
+
+/* How far a word is from a name, or from the part of it between dots that is nearest. */
+static size_t distance_to(struct cm_str name, struct cm_str word)
+{
+    size_t least = cm_str_distance(name, word);
+
+    for (size_t begin = 0, i = 0; i <= name.size; i++) {
+        if (i < name.size && name.data[i] != '.')
+            continue;
+        const size_t distance =
+            cm_str_distance((struct cm_str){name.data + begin, i - begin}, word);
+        least = distance < least ? distance : least;
+        begin = i + 1;
+    }
+    return least;
+}
+
+static void keep_nearest(struct near_name *nearest, struct cm_str name, struct cm_str word)
+{
+    struct near_name one = {name, distance_to(name, word)};
+
+    for (size_t i = 0; i < NEAR_MAX; i++)
+        if (!nearest[i].name.size || one.distance < nearest[i].distance) {
+            const struct near_name next = nearest[i];
+
+            nearest[i] = one;
+            one = next;
+        }
+}
+
+/* The pattern without what means something in an expression. */
+static struct cm_str pattern_word(struct cm_arena *arena, const char *pattern)
+{
+    char *text = cm_arena_alloc(arena, strlen(pattern) + 1);
+    size_t size = 0;
+
+    for (; *pattern; pattern++)
+        if (!strchr("^$\\()[]{}*+?|", *pattern))
+            text[size++] = *pattern;
+    return (struct cm_str){text, size};
+}
+
+/* A pattern that matches nothing is a mistake: says which names are near. */
+static void block_pattern(struct cm_preparation *p, const struct cm_trainables *list,
+                          const char *option, const char *pattern)
+{
+    const struct cm_str word = pattern_word(p->arena, pattern);
+    struct near_name nearest[NEAR_MAX] = {{{0}}};
+    struct cm_str text = CM_STR("");
+
+    for (size_t i = 0; i < list->count; i++) {
+        const struct cm_trainable *candidate = &list->items[i];
+        const struct cm_original *original = cm_originals_find(p->originals, candidate->name);
+
+        if (!cm_dtype_is_float(candidate->tensor->data_type) || !candidate->tensor->dims.count)
+            continue;
+        const bool named = original && original->names.count;
+        keep_nearest(nearest, named ? original->names.items[0] : candidate->name, word);
+    }
+    for (size_t i = 0; i < NEAR_MAX && nearest[i].name.size; i++)
+        text = cm_arena_printf(p->arena, "%s%s'%.*s'", text.data, i ? ", " : "; there are ",
+                               CM_STR_FMT(nearest[i].name));
+    cm_preparation_block(p, "%s '%.100s' matches no initializer%s", option, pattern, text.data);
+}
+
 static void check_patterns(struct cm_preparation *p, const struct cm_trainables *list)
 {
     if (p->options->plan)
         check_planned(p, list);
     if (p->train && !list->named)
-        cm_preparation_block(p, "train '%.100s' matches no initializer", p->options->train);
+        block_pattern(p, list, "train", p->options->train);
     if (p->freeze && !list->frozen)
-        cm_preparation_block(p, "freeze '%.100s' matches no initializer", p->options->freeze);
+        block_pattern(p, list, "freeze", p->options->freeze);
 }
 
 /* The forward pass with its loss, differentiated by all that might be trained: where nothing comes
@@ -439,8 +524,14 @@ void cm_trainables_report(struct cm_preparation *p, struct cm_trainables *list)
         const char *reason = candidate->reason
                                  ? candidate->reason
                                  : "it would be trained, but the model has problems (listed)";
+        const struct cm_original_texts texts =
+            cm_originals_texts(p->originals, p->arena, candidate->name);
         p->report->choices[p->report->n_choices++] =
-            (struct cm_prepare_choice){candidate->name, candidate->trained, cm_str(reason)};
+            (struct cm_prepare_choice){.name = candidate->name,
+                                       .trained = candidate->trained,
+                                       .reason = cm_str(reason),
+                                       .original = texts.original,
+                                       .folding = texts.folding};
         trained += candidate->trained;
         if (candidate->trained)
             check_type(p, candidate);

@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "graph/clone.h"
 #include "graph/obstacles.h"
+#include "graph/originals.h"
 #include "tensor/dtype.h"
 #include "train/prepare.h"
 
@@ -40,6 +41,7 @@ struct cm_preparation {
     struct cm_model_proto *model;
     const struct cm_prepare_options *options;
     struct cm_prepare_report *report;
+    struct cm_originals *originals; /* what the framework calls tensors of the file */
     struct cm_map taken;            /* names of every graph of the file, and of what is added */
     struct cm_graph *inference;     /* all of it that could be built */
     struct cm_obstacles *obstacles; /* why the rest could not */
@@ -165,7 +167,7 @@ enum cm_status cm_preparation_write(struct cm_preparation *p) CM_MUST_CHECK;
 /* ---- the steps of preparing, each in a file of its own ---- */
 
 /* choose.c: a regular expression of the user's, NULL where none is given or it is none, which is
- * said; and does it, if there is one, match? */
+ * said; and does it, if there is one, match the name, or one that the framework has for it? */
 const regex_t *cm_preparation_pattern(struct cm_preparation *p, const char *option,
                                       const char *text);
 bool cm_preparation_matches(const struct cm_preparation *p, const regex_t *pattern,

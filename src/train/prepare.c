@@ -228,6 +228,7 @@ static enum cm_status prepare(struct cm_preparation *p)
     p->is_misused = p->blockers.count > 0; /* nothing has looked at the model yet */
     cm_raise_check(p);
     cm_preparation_take_names(p);
+    p->originals = cm_originals_read(p->arena, p->model->graph);
     const struct cm_str name = choose_output(p);
     if (!name.data)
         return cm_preparation_verdict(p);
@@ -295,6 +296,7 @@ static enum cm_status untie(struct cm_preparation *p)
     struct cm_trainables candidates = {0};
 
     cm_preparation_take_names(p);
+    p->originals = cm_originals_read(p->arena, p->model->graph);
     CM_TRY(cm_preparation_import(p));
     cm_untie(p);
     if (!p->pieces.count)

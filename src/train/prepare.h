@@ -28,8 +28,8 @@ struct cm_prepare_options {
     int64_t
         accumulate; /* batches whose gradients are averaged before the weights move; 0 or 1: none
                      */
-    const char *train, *freeze; /* POSIX extended regular expressions over initializer names; NULL:
-                                   the usual choice */
+    const char *train, *freeze; /* POSIX extended regular expressions over initializer names
+                                   and the framework's; NULL: the usual choice */
     const char *target;         /* name of the label input; NULL: "target" */
     int64_t class_axis;         /* of the prediction, for losses over classes */
     bool keep_opset;            /* refuse rather than raise the opset */
@@ -44,6 +44,7 @@ struct cm_prepare_choice {
     struct cm_str name;
     bool trained;
     struct cm_str reason; /* "a gradient reaches it", "running statistics", "freeze matches it" */
+    struct cm_str original, folding; /* what the framework calls it, graph/originals.h */
 };
 
 struct cm_prepare_report {

@@ -17,6 +17,7 @@ struct group {
     struct cm_node *copy; /* that makes it; NULL: they read the initializer itself */
     struct cm_str scope;  /* the module they are part of, or "" */
     struct cm_str hint;   /* a name to make one of */
+    struct cm_str meant;  /* what the framework calls the tensor, or "" */
     cm_value value;       /* its own initializer, when it gets one */
 };
 
@@ -62,47 +63,23 @@ static bool is_vector(const struct cm_tensor_proto *tensor)
 
 /* ---- what metadata says ---- */
 
-static bool is_word(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
-/* The parameters and buffers that the framework's operation read: %p_NAME and %b_NAME in the text
- * of its node. "" where there is no such text. */
+/* The parameters and buffers that the framework's operation read, one after the other. "" where
+ * nothing is recorded. */
 static struct cm_str read_parameters(struct cm_arena *arena, const struct cm_node_proto *node)
 {
-    const struct cm_str text = cm_entries_find(&node->metadata_props, "pkg.torch.onnx.fx_node");
-    char *list = cm_arena_alloc(arena, text.size + 1);
-    size_t used = 0;
+    size_t at = 0, used = 0;
+    struct cm_str name;
 
-    for (size_t i = 0; i + 3 < text.size; i++) {
-        if (text.data[i] != '%' || (text.data[i + 1] != 'p' && text.data[i + 1] != 'b') ||
-            text.data[i + 2] != '_')
-            continue;
-        do
-            list[used++] = text.data[i++];
-        while (i < text.size && is_word(text.data[i]));
-        i--;
+    while (cm_node_next_parameter(node, &at, &name))
+        used += name.size + 1;
+    char *list = cm_arena_alloc(arena, used + 1);
+    at = used = 0;
+    while (cm_node_next_parameter(node, &at, &name)) {
+        list[used++] = '%';
+        memcpy(list + used, name.data, name.size);
+        used += name.size;
     }
     return (struct cm_str){list, used};
-}
-
-/* The module a node is part of: the last name but one in a list such as ['', 'a', 'a.b', 'add']. */
-static struct cm_str read_scope(const struct cm_node_proto *node)
-{
-    const struct cm_str text = cm_entries_find(&node->metadata_props, "pkg.torch.onnx.name_scopes");
-    struct cm_str last = CM_STR_NONE, before = CM_STR_NONE;
-
-    for (size_t i = 0; i < text.size; i++) {
-        if (text.data[i] != '\'')
-            continue;
-        const size_t from = ++i;
-        while (i < text.size && text.data[i] != '\'')
-            i++;
-        before = last;
-        last = (struct cm_str){text.data + from, i - from};
-    }
-    return before;
 }
 
 /* ---- who reads what ---- */
@@ -159,7 +136,8 @@ static bool reads_statistic(const struct reader *reader, size_t input)
 }
 
 /* Readers that mean one tensor have one key. */
-static struct cm_str key_of(struct untie *u, const struct reader *reader, size_t input)
+static struct cm_str key_of(struct untie *u, const struct merged *merged,
+                            const struct reader *reader, size_t input)
 {
     struct cm_arena *arena = u->p->arena;
 
@@ -169,6 +147,10 @@ static struct cm_str key_of(struct untie *u, const struct reader *reader, size_t
         return cm_str(other_key);
     if (u->has_copies || u->p->options->keep_tied)
         return cm_str(direct_key);
+    const struct cm_str meant = cm_originals_meant(
+        u->p->originals, reader->proto->input.items[input], reader->proto, input);
+    if (meant.size || !is_vector(merged->tensor)) /* matrices are apart if they have names alone */
+        return meant.size ? meant : cm_str(direct_key);
     const struct cm_str parameters = read_parameters(arena, reader->proto);
     return parameters.size ? parameters : cm_arena_printf(arena, "node %zu", reader->number);
 }
@@ -178,11 +160,14 @@ static struct cm_str hint_of(const struct cm_node_proto *node)
     return node->name.size ? node->name : node->output.count ? node->output.items[0] : CM_STR("it");
 }
 
-static void add_reader(struct group *group, const struct reader *reader, size_t input)
+static void add_reader(struct untie *u, struct group *group, const struct reader *reader,
+                       size_t input)
 {
     if (!group->hint.size) {
         group->hint = hint_of(reader->proto);
-        group->scope = read_scope(reader->proto);
+        group->scope = cm_node_scope(reader->proto);
+        group->meant = cm_originals_meant(u->p->originals, reader->proto->input.items[input],
+                                          reader->proto, input);
     }
     group->is_statistic = group->is_statistic || reads_statistic(reader, input);
     group->is_weight = group->is_weight || reads_weight(reader, input);
@@ -235,9 +220,11 @@ static void find_reads(struct untie *u, const struct reader *reader)
         const cm_value value = cm_origin_operand(reader->first, i);
 
         if (u->merged[value])
-            add_reader(find_group(u, u->merged[value], key_of(u, reader, i)), reader, i);
+            add_reader(u, find_group(u, u->merged[value], key_of(u, u->merged[value], reader, i)),
+                       reader, i);
         else if (u->copied[value]) /* a copy means what its readers take it for */
-            add_reader(find_group(u, u->copied[value], reader->proto->input.items[i]), reader, i);
+            add_reader(u, find_group(u, u->copied[value], reader->proto->input.items[i]), reader,
+                       i);
     }
 }
 
@@ -303,13 +290,41 @@ static struct group *choose_keeper(const struct untie *u, struct merged *merged)
         if (merged->is_pinned ? cm_str_is(group->key, other_key)
                               : u->has_copies && !group->copy && group->is_weight)
             return group;
-        if (!merged->is_pinned && group->scope.size &&
-            cm_str_equal(group->scope, before_dot(merged->tensor->name)))
+        if (!merged->is_pinned &&
+            (group->meant.size ? cm_str_equal(group->meant, merged->tensor->name)
+                               : group->scope.size &&
+                                     cm_str_equal(group->scope, before_dot(merged->tensor->name))))
             return group;
         if (!first && group->is_weight && !merged->is_pinned)
             first = group;
     }
     return first;
+}
+
+/* A tensor that the exporter changed must not have the name that the framework has for it. */
+static bool is_folded(const struct untie *u, const struct merged *merged)
+{
+    const struct cm_original *original = cm_originals_find(u->p->originals, merged->tensor->name);
+
+    return original && original->folding != CM_FOLDED_NOT;
+}
+
+/* It has a record instead, of the kind that exporters write. */
+static void record_meant(struct untie *u, const struct group *group, cm_value piece)
+{
+    struct cm_value_def *def = cm_value_get(u->module, piece);
+    struct cm_entry_proto *entry = CM_NEW(u->p->arena, struct cm_entry_proto);
+    struct cm_tensor_proto *tensor = CM_NEW(u->p->arena, struct cm_tensor_proto);
+
+    entry->key = cm_str(cm_folded_key);
+    entry->value =
+        cm_arena_printf(u->p->arena, "['%.*s']", (int)group->meant.size, group->meant.data);
+    cm_msg_set(&entry->msg, CM_ENTRY_KEY);
+    cm_msg_set(&entry->msg, CM_ENTRY_VALUE);
+    *tensor = *def->initializer;
+    tensor->metadata_props = (struct cm_entries){entry, 1};
+    cm_msg_set(&tensor->msg, CM_TENSOR_METADATA_PROPS);
+    def->initializer = tensor;
 }
 
 static struct cm_str name_piece(struct untie *u, const struct merged *merged,
@@ -321,7 +336,9 @@ static struct cm_str name_piece(struct untie *u, const struct merged *merged,
         return group->hint; /* the copy goes, its name stays */
     if (!group->is_weight && !group->is_statistic)
         return cm_preparation_name(u->p, "%.*s.constant", CM_STR_FMT(name));
-    if (group->scope.size && !group->is_statistic)
+    if (group->meant.size && !is_folded(u, merged))
+        return cm_preparation_name(u->p, "%.*s", CM_STR_FMT(group->meant));
+    if (group->scope.size && !group->is_statistic && !is_folded(u, merged))
         return cm_preparation_name(u->p, "%.*s.%.*s", CM_STR_FMT(group->scope),
                                    CM_STR_FMT(after_dot(name)));
     return cm_preparation_name(u->p, "%.*s.%.*s", CM_STR_FMT(name), CM_STR_FMT(group->hint));
@@ -362,6 +379,12 @@ static void add_piece(struct untie *u, const struct merged *merged, struct group
         piece->value = cm_preparation_tensor(p, u->graph, merged->tensor, name);
     }
     group->value = piece->value;
+    if (!piece->value || !group->meant.size)
+        return;
+    if (is_folded(u, merged))
+        record_meant(u, group, piece->value);
+    cm_originals_part(p->originals, p->arena, merged->tensor->name, group->meant,
+                      cm_preparation_name_of(p, piece->value));
 }
 
 static void take_apart(struct untie *u, struct merged *merged)
@@ -411,7 +434,7 @@ static void redirect_reads(struct untie *u, const struct reader *reader)
 
         if (!merged || !merged->groups.count)
             continue;
-        const cm_value own = find_group(u, merged, key_of(u, reader, i))->value;
+        const cm_value own = find_group(u, merged, key_of(u, merged, reader, i))->value;
         if (own)
             redirect(u, reader, i, own);
     }
@@ -428,7 +451,7 @@ void cm_untie(struct cm_preparation *p)
         const struct cm_value_def *def = cm_value_get(u.module, v);
 
         if (def->graph != u.graph || def->role != CM_ROLE_INITIALIZER || !def->initializer ||
-            !is_vector(def->initializer))
+            !cm_tensor_may_be_weight(def->initializer))
             continue;
         u.merged[v] = CM_NEW(p->arena, struct merged);
         u.merged[v]->value = v;

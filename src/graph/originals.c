@@ -1,0 +1,693 @@
+/* What the framework calls the tensors of a model: records of PyTorch's exporters. */
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/originals.h"
+
+#include "graph/registry.h"
+#include "tensor/dtype.h"
+
+static const char signature_key[] = "pkg.torch.export.ExportedProgram.graph_signature";
+static const char rule_key[] = "pkg.onnxscript.rewriter.rule_name";
+const char cm_folded_key[] = "pkg.onnxscript.optimizer.folded_from";
+
+enum { OPERANDS_MAX = 16 }; /* of a node whose record is read for each of them */
+
+/* How an initializer is read, as far as its folding depends on it. */
+struct reads {
+    const struct cm_node_proto *node; /* the first that does */
+    int operand;
+    size_t count;
+    bool only_products;   /* each as the second operand of a product */
+    struct cm_str module; /* what the modules of all readers share */
+    size_t told_in;       /* number + 1 of the last node whose operation is recorded to read it */
+    size_t listed;        /* names that it was folded from, .. */
+    size_t steps;         /* .. and those of them that are values of the framework's program */
+};
+
+struct reading {
+    struct cm_arena *arena;
+    const struct cm_graph_proto *graph;
+    struct cm_originals *out;
+    struct cm_map targets;          /* names of recorded tensors to index + 1 */
+    struct cm_map folded;           /* names of values to where their record is */
+    struct reads *reads;            /* by initializer */
+    struct cm_map nodes_in, nested; /* modules to how many nodes they have; those with children */
+};
+
+/* ---- text ---- */
+
+/* The next text in quotes, as Python writes it; names hold no escapes. */
+static bool next_quoted(struct cm_str text, size_t *at, struct cm_str *out)
+{
+    size_t begin = *at;
+
+    while (begin < text.size && text.data[begin] != '\'' && text.data[begin] != '"')
+        begin++;
+    if (begin == text.size)
+        return false;
+    size_t end = begin + 1;
+    while (end < text.size && text.data[end] != text.data[begin])
+        end++;
+    *out = (struct cm_str){text.data + begin + 1, end - begin - 1};
+    *at = end < text.size ? end + 1 : end;
+    return true;
+}
+
+static bool contains(struct cm_str text, const char *word)
+{
+    const size_t size = strlen(word);
+
+    for (size_t i = 0; i + size <= text.size; i++)
+        if (memcmp(text.data + i, word, size) == 0)
+            return true;
+    return false;
+}
+
+static bool is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+bool cm_node_next_parameter(const struct cm_node_proto *node, size_t *at, struct cm_str *name)
+{
+    const struct cm_str text = cm_entries_find(&node->metadata_props, "pkg.torch.onnx.fx_node");
+
+    for (size_t i = *at; i + 3 < text.size; i++) {
+        if (text.data[i] != '%' || (text.data[i + 1] != 'p' && text.data[i + 1] != 'b') ||
+            text.data[i + 2] != '_')
+            continue;
+        const size_t begin = i + 1;
+        for (i = begin; i < text.size && is_word(text.data[i]); i++)
+            ;
+        *name = (struct cm_str){text.data + begin, i - begin};
+        *at = i;
+        return true;
+    }
+    *at = text.size;
+    return false;
+}
+
+/* The last name but one in a list such as ['', 'a', 'a.b', 'add']. */
+struct cm_str cm_node_scope(const struct cm_node_proto *node)
+{
+    const struct cm_str text = cm_entries_find(&node->metadata_props, "pkg.torch.onnx.name_scopes");
+    struct cm_str last = CM_STR_NONE, before = CM_STR_NONE, one;
+
+    for (size_t at = 0; next_quoted(text, &at, &one); last = one)
+        before = last;
+    return before;
+}
+
+/* "/enc/layers.0/fc/MatMul" of the older exporter is in enc.layers.0.fc; a container repeats its
+ * name in its children's: "/enc/enc.0/Relu" is in enc.0. */
+static struct cm_str module_of_path(struct cm_arena *arena, struct cm_str path)
+{
+    char *text = cm_arena_alloc(arena, path.size + 1);
+    size_t size = 0, last = 0; /* where the last part begins in text */
+    size_t from = 1;
+
+    for (size_t i = 1; i < path.size; i++) {
+        if (path.data[i] != '/')
+            continue;
+        const struct cm_str part = {path.data + from, i - from},
+                            before = {text + last, size - last};
+        const bool repeats = before.size && part.size > before.size &&
+                             memcmp(part.data, before.data, before.size) == 0 &&
+                             part.data[before.size] == '.';
+
+        if (repeats)
+            size = last;
+        else if (size)
+            text[size++] = '.';
+        last = size;
+        memcpy(text + size, part.data, part.size);
+        size += part.size;
+        from = i + 1;
+    }
+    return (struct cm_str){text, size};
+}
+
+static struct cm_str module_of(struct cm_arena *arena, const struct cm_node_proto *node)
+{
+    const struct cm_str scope = cm_node_scope(node);
+
+    if (scope.size)
+        return scope;
+    return cm_str_starts(node->name, "/") ? module_of_path(arena, node->name) : CM_STR_NONE;
+}
+
+/* The part of two module names that is the same, in whole words. */
+static struct cm_str shared_module(struct cm_str a, struct cm_str b)
+{
+    size_t same = 0, whole = 0;
+
+    while (same < a.size && same < b.size && a.data[same] == b.data[same]) {
+        if (a.data[same] == '.')
+            whole = same;
+        same++;
+    }
+    if ((same == a.size || a.data[same] == '.') && (same == b.size || b.data[same] == '.'))
+        whole = same;
+    return (struct cm_str){a.data, whole};
+}
+
+/* A name that an exporter made up: "val_12", "onnx::MatMul_305". */
+static bool is_made_up(struct cm_str name)
+{
+    return cm_str_starts(name, "val_") || cm_str_starts(name, "onnx::");
+}
+
+const char *cm_operand_duty(const struct cm_op *op, int operand)
+{
+    const struct cm_training_form *form = op->training;
+    const int at = form && form->n_statistics ? operand - form->statistics_input : -1;
+
+    if (at >= 0 && at < form->n_statistics)
+        return at == 0 ? "mean" : "var";
+    if (!(op->weights & CM_OPERAND(operand < 31 ? operand : 31)))
+        return NULL;
+    switch (op->entry) {
+    case CM_ENTERS_AS_SHIFT:
+        return "bias";
+    case CM_ENTERS_AS_SCALE:
+    case CM_ENTERS_AS_TABLE:
+        return "weight";
+    default:
+        return operand < 2 ? "weight" : "bias";
+    }
+}
+
+/* ---- what is recorded ---- */
+
+/* Lines such as "p_fc_weight: PARAMETER target='fc.weight'". */
+static void read_signature(struct reading *r)
+{
+    const struct cm_str text = cm_entries_find(&r->graph->metadata_props, signature_key);
+    struct {
+        struct cm_recorded_tensor *items;
+        size_t count, capacity;
+    } list = {0};
+
+    for (size_t begin = 0; begin < text.size;) {
+        size_t end = begin, colon = begin, at = 0;
+        bool added;
+
+        while (end < text.size && text.data[end] != '\n')
+            end++;
+        while (colon < end && text.data[colon] != ':')
+            colon++;
+        const struct cm_str key = {text.data + begin, colon - begin};
+        const struct cm_str rest = {text.data + colon, end - colon};
+        struct cm_str target;
+        begin = end + 1;
+        const bool is_parameter = cm_str_starts(rest, ": PARAMETER target=");
+        if ((!is_parameter && !cm_str_starts(rest, ": BUFFER target=")) ||
+            !next_quoted(rest, &at, &target) || !target.size)
+            continue;
+        uint64_t *number = cm_map_insert(&r->targets, r->arena, target, &added);
+        if (!added)
+            continue;
+        *CM_PUSH(r->arena, &list) =
+            (struct cm_recorded_tensor){.target = target, .is_parameter = is_parameter};
+        *number = list.count;
+        *cm_map_insert(&r->out->told, r->arena, key, NULL) = list.count;
+    }
+    r->out->recorded = list.items;
+    r->out->n_recorded = list.count;
+}
+
+static struct cm_recorded_tensor *find_recorded(const struct reading *r, struct cm_str target)
+{
+    const uint64_t number = cm_map_get(&r->targets, target, 0);
+
+    return number ? &r->out->recorded[number - 1] : NULL;
+}
+
+/* Values that say what they were folded from. */
+static void find_folded(struct reading *r)
+{
+    const struct cm_graph_proto *graph = r->graph;
+    const struct cm_value_infos *const lists[] = {&graph->value_info, &graph->input};
+
+    for (size_t l = 0; l < CM_COUNT(lists); l++)
+        for (size_t i = 0; i < lists[l]->count; i++) {
+            const struct cm_value_info_proto *info = &lists[l]->items[i];
+            const struct cm_str text = cm_entries_find(&info->metadata_props, cm_folded_key);
+
+            if (text.size)
+                *cm_map_insert(&r->folded, r->arena, info->name, NULL) = (uint64_t)(uintptr_t)info;
+        }
+}
+
+static struct cm_str folded_text(const struct reading *r, const struct cm_tensor_proto *tensor)
+{
+    const struct cm_str own = cm_entries_find(&tensor->metadata_props, cm_folded_key);
+    const struct cm_value_info_proto *info =
+        (const void *)(uintptr_t)cm_map_get(&r->folded, tensor->name, 0);
+
+    if (own.size || !info)
+        return own;
+    return cm_entries_find(&info->metadata_props, cm_folded_key);
+}
+
+static bool is_float(const struct cm_tensor_proto *tensor)
+{
+    return cm_dtype_is_valid(tensor->data_type) && cm_dtype_is_float(tensor->data_type);
+}
+
+static void add_name(struct reading *r, size_t i, struct cm_str name,
+                     struct cm_recorded_tensor *recorded)
+{
+    struct cm_original *original = &r->out->items[i];
+
+    *CM_PUSH(r->arena, &original->names) = name;
+    if (!recorded)
+        return;
+    original->is_parameter = original->is_parameter || recorded->is_parameter;
+    recorded->holder = recorded->holder ? recorded->holder : i + 1;
+}
+
+/* Intermediate values are listed too. Without a list of the network's tensors, one name alone may
+ * be a tensor's. */
+static void read_folded(struct reading *r, size_t i)
+{
+    const struct cm_tensor_proto *tensor = &r->graph->initializer.items[i];
+    const struct cm_str text = folded_text(r, tensor);
+    struct cm_original *original = &r->out->items[i];
+    struct reads *reads = &r->reads[i];
+    struct cm_str name, only = CM_STR_NONE;
+
+    if (!is_float(tensor))
+        return;
+    for (size_t at = 0; next_quoted(text, &at, &name); reads->listed++) {
+        struct cm_recorded_tensor *recorded = find_recorded(r, name);
+
+        only = name;
+        if (recorded)
+            add_name(r, i, name, recorded);
+        else if (!is_made_up(name))
+            reads->steps++;
+    }
+    if (!r->out->n_recorded && reads->listed == 1 && tensor->dims.count && !is_made_up(only)) {
+        add_name(r, i, only, NULL);
+        reads->steps = 0;
+    }
+    if (original->names.count)
+        original->folding = CM_FOLDED_COMPUTED;
+}
+
+static void read_names(struct reading *r)
+{
+    for (size_t i = 0; i < r->out->count; i++) {
+        const struct cm_str name = r->graph->initializer.items[i].name;
+        struct cm_recorded_tensor *recorded = find_recorded(r, name);
+
+        *cm_map_insert(&r->out->by_name, r->arena, name, NULL) = i + 1;
+        if (recorded)
+            add_name(r, i, name, recorded);
+    }
+    for (size_t i = 0; i < r->out->count; i++)
+        if (!r->out->items[i].names.count)
+            read_folded(r, i);
+}
+
+/* ---- who reads what ---- */
+
+static void note_module(struct reading *r, struct cm_str module)
+{
+    if (!module.size)
+        return;
+    ++*cm_map_insert(&r->nodes_in, r->arena, module, NULL);
+    while (module.size) {
+        while (module.size && module.data[module.size - 1] != '.')
+            module.size--;
+        if (!module.size || !(--module.size))
+            break;
+        bool added;
+        cm_map_insert(&r->nested, r->arena, module, &added);
+        if (!added)
+            break; /* and so are those around it */
+    }
+}
+
+static void note_read(struct reading *r, size_t i, const struct cm_node_proto *node, size_t operand,
+                      struct cm_str module)
+{
+    const struct cm_op *op = cm_builtin_op(node);
+    struct reads *reads = &r->reads[i];
+    const bool is_product = operand == 1 && op->flops && (op->weights & CM_OPERAND(1));
+
+    if (!reads->count++) {
+        reads->node = node;
+        reads->operand = (int)operand;
+        reads->only_products = true;
+        reads->module = module;
+    }
+    reads->only_products = reads->only_products && is_product;
+    reads->module = shared_module(reads->module, module);
+}
+
+static void read_nodes(struct reading *r)
+{
+    for (size_t n = 0; n < r->graph->node.count; n++) {
+        const struct cm_node_proto *node = &r->graph->node.items[n];
+        const struct cm_str module = module_of(r->arena, node);
+
+        note_module(r, module);
+        for (size_t k = 0; k < node->input.count; k++) {
+            const uint64_t i = cm_map_get(&r->out->by_name, node->input.items[k], 0);
+
+            if (i)
+                note_read(r, (size_t)i - 1, node, k, module);
+        }
+    }
+}
+
+/* ---- what was done to them ---- */
+
+/* Values that hold a transposed tensor are called so, or are a part of an operation of the
+ * framework that transposes its weight. */
+static bool is_transposing(struct cm_str name)
+{
+    static const char *const words[] = {"t", "transpose", "permute", "numpy_t", "mT", "mt"};
+
+    while (name.size && name.data[name.size - 1] >= '0' && name.data[name.size - 1] <= '9')
+        name.size--;
+    if (name.size && name.data[name.size - 1] == '_')
+        name.size--;
+    for (size_t i = 0; i < CM_COUNT(words); i++)
+        if (cm_str_is(name, words[i]))
+            return true;
+    return false;
+}
+
+static bool is_vector(const struct cm_tensor_proto *tensor)
+{
+    size_t axes = 0;
+
+    for (size_t i = 0; i < tensor->dims.count; i++)
+        axes += tensor->dims.items[i] != 1;
+    return axes <= 1 && tensor->dims.count;
+}
+
+/* Operations of the framework that change their weight in a way of their own. */
+static enum cm_folding folding_within(const struct reads *reads,
+                                      const struct cm_tensor_proto *tensor)
+{
+    const struct cm_str text =
+        cm_entries_find(&reads->node->metadata_props, "pkg.torch.onnx.fx_node");
+
+    if (reads->operand >= OPERANDS_MAX)
+        return CM_FOLDED_COMPUTED;
+    if (tensor->dims.count == 2 && reads->only_products && contains(text, "aten.linear."))
+        return CM_FOLDED_TRANSPOSED;
+    if (is_vector(tensor) &&
+        (contains(text, "aten.group_norm.") || contains(text, "aten.instance_norm.")))
+        return CM_FOLDED_UNSQUEEZED;
+    return CM_FOLDED_COMPUTED;
+}
+
+static void find_folding(struct reading *r, size_t i)
+{
+    const struct cm_tensor_proto *tensor = &r->graph->initializer.items[i];
+    const struct reads *reads = &r->reads[i];
+    struct cm_original *original = &r->out->items[i];
+
+    if (original->folding != CM_FOLDED_COMPUTED || original->names.count != 1 || reads->steps)
+        return;
+    if (tensor->dims.count == 2 && reads->listed == 1 && is_transposing(tensor->name))
+        original->folding = CM_FOLDED_TRANSPOSED;
+    else if (reads->node && is_made_up(tensor->name))
+        original->folding = folding_within(reads, tensor);
+}
+
+/* ---- tensors that stand for several ---- */
+
+/* Tensors that a node's operation reads and that no initializer holds yet: the only one, and the
+ * only one that ends with each duty. */
+struct open_tensors {
+    struct cm_recorded_tensor *one;
+    size_t count;
+    struct {
+        const char *duty;
+        struct cm_recorded_tensor *one;
+        size_t count;
+    } by_duty[4];
+};
+
+static void add_open(struct open_tensors *open, struct cm_recorded_tensor *recorded)
+{
+    open->one = recorded;
+    open->count++;
+    for (size_t d = 0; d < CM_COUNT(open->by_duty); d++)
+        if (cm_str_ends(recorded->target, open->by_duty[d].duty)) {
+            open->by_duty[d].one = recorded;
+            open->by_duty[d].count++;
+        }
+}
+
+static struct cm_recorded_tensor *open_for(const struct open_tensors *open, const char *duty)
+{
+    if (open->count == 1)
+        return open->one;
+    for (size_t d = 0; duty && d < CM_COUNT(open->by_duty); d++)
+        if (open->by_duty[d].count == 1 && strcmp(open->by_duty[d].duty, duty) == 0)
+            return open->by_duty[d].one;
+    return NULL;
+}
+
+#define NO_OPEN_TENSORS                                                                            \
+    ((struct open_tensors){.by_duty = {{"weight"}, {"bias"}, {"mean"}, {"var"}}})
+
+/* The tensor that the module of a node calls so, where no initializer holds it: tensors that are
+ * tied are recorded under one name in every operation. */
+static struct cm_recorded_tensor *find_in_scope(const struct reading *r,
+                                                const struct cm_node_proto *node, const char *duty)
+{
+    const struct cm_str scope = cm_node_scope(node);
+
+    if (!duty || !scope.size)
+        return NULL;
+    struct cm_recorded_tensor *recorded =
+        find_recorded(r, cm_arena_printf(r->arena, "%.*s.%s", (int)scope.size, scope.data, duty));
+    return recorded && !recorded->holder ? recorded : NULL;
+}
+
+/* Does a node read an initializer as one that was folded in the way that this one was? */
+static bool is_folded_alike(const struct reading *r, size_t i, const struct cm_node_proto *node,
+                            size_t operand)
+{
+    const enum cm_folding folding = r->out->items[i].folding;
+    const struct reads as_read = {
+        .node = node, .operand = (int)operand, .only_products = r->reads[i].only_products};
+
+    return folding == CM_FOLDED_NOT ||
+           (folding != CM_FOLDED_COMPUTED && is_made_up(r->graph->initializer.items[i].name) &&
+            folding_within(&as_read, &r->graph->initializer.items[i]) == folding);
+}
+
+/* Tensors that are equal, or tied, are written once, under the name of one of them. A convolution
+ * that a normalization was folded into is recorded as the normalization. */
+static void read_aliases(struct reading *r, size_t n)
+{
+    const struct cm_node_proto *node = &r->graph->node.items[n];
+    struct open_tensors open = NO_OPEN_TENSORS;
+    struct cm_str name;
+
+    if (contains(cm_entries_find(&node->metadata_props, rule_key), "FuseBatchNorm"))
+        return;
+    for (size_t at = 0; cm_node_next_parameter(node, &at, &name);) {
+        const uint64_t number = cm_map_get(&r->out->told, name, 0);
+        struct cm_recorded_tensor *recorded = number ? &r->out->recorded[number - 1] : NULL;
+
+        if (recorded && recorded->holder)
+            r->reads[recorded->holder - 1].told_in = n + 1;
+        else if (recorded)
+            add_open(&open, recorded);
+    }
+    for (size_t k = 0; k < node->input.count && k < OPERANDS_MAX; k++) {
+        const uint64_t i = cm_map_get(&r->out->by_name, node->input.items[k], 0);
+
+        if (!i || !is_float(&r->graph->initializer.items[i - 1]))
+            continue;
+        const char *duty = cm_operand_duty(cm_builtin_op(node), (int)k);
+        struct cm_recorded_tensor *recorded =
+            r->reads[i - 1].told_in == n + 1 ? find_in_scope(r, node, duty) : open_for(&open, duty);
+        if (recorded && !recorded->holder && is_folded_alike(r, (size_t)i - 1, node, k))
+            add_name(r, (size_t)i - 1, recorded->target, recorded);
+    }
+}
+
+struct cm_str cm_originals_meant(const struct cm_originals *originals, struct cm_str name,
+                                 const struct cm_node_proto *node, size_t operand)
+{
+    const uint64_t i = cm_map_get(&originals->by_name, name, 0);
+    struct open_tensors open = NO_OPEN_TENSORS;
+    struct cm_str told;
+
+    for (size_t at = 0; i && cm_node_next_parameter(node, &at, &told);) {
+        const uint64_t number = cm_map_get(&originals->told, told, 0);
+
+        if (number && originals->recorded[number - 1].holder == i)
+            add_open(&open, &originals->recorded[number - 1]);
+    }
+    const struct cm_recorded_tensor *recorded =
+        open_for(&open, cm_operand_duty(cm_builtin_op(node), (int)(operand < 31 ? operand : 31)));
+    return recorded ? recorded->target : CM_STR_NONE;
+}
+
+/* ---- the older exporter ---- */
+
+/* A module that is one layer: no modules in it, and no more nodes than a product and its bias. */
+static bool is_layer(const struct reading *r, struct cm_str module)
+{
+    return module.size && !cm_map_find(&r->nested, module) &&
+           cm_map_get(&r->nodes_in, module, 0) <= 2;
+}
+
+/* A tensor that was folded is called after its reader, and nothing else is known of it. The weight
+ * of a product was transposed; one of a convolution has a normalization in it. */
+static void name_by_node(struct reading *r, size_t i)
+{
+    const struct cm_tensor_proto *tensor = &r->graph->initializer.items[i];
+    const struct reads *reads = &r->reads[i];
+    struct cm_original *original = &r->out->items[i];
+
+    if (original->names.count || !reads->node || !is_made_up(tensor->name) || !is_float(tensor))
+        return;
+    const struct cm_op *op = cm_builtin_op(reads->node);
+    const char *duty = cm_operand_duty(op, reads->operand);
+    if (reads->count != 1 || !duty || !op->flops || op->gates || !is_layer(r, reads->module) ||
+        !cm_str_starts(tensor->name, "onnx::")) {
+        original->module = reads->module;
+        return;
+    }
+    add_name(
+        r, i,
+        cm_arena_printf(r->arena, "%.*s.%s", (int)reads->module.size, reads->module.data, duty),
+        NULL);
+    original->is_named_by_node = true;
+    original->folding =
+        tensor->dims.count == 2 && reads->only_products ? CM_FOLDED_TRANSPOSED : CM_FOLDED_COMPUTED;
+}
+
+/* ---- what is not there ---- */
+
+static struct cm_str before_dot(struct cm_str name)
+{
+    while (name.size && name.data[name.size - 1] != '.')
+        name.size--;
+    return name.size ? (struct cm_str){name.data, name.size - 1} : name;
+}
+
+static void list_missing(struct reading *r)
+{
+    for (size_t i = 0; i < r->out->n_recorded; i++) {
+        const struct cm_recorded_tensor *recorded = &r->out->recorded[i];
+
+        if (recorded->holder)
+            continue;
+        if (recorded->is_parameter)
+            *CM_PUSH(r->arena, &r->out->missing) = recorded->target;
+        else if (cm_str_ends(recorded->target, ".running_mean"))
+            *CM_PUSH(r->arena, &r->out->norms) = before_dot(recorded->target);
+    }
+}
+
+/* Is there anything to find in the nodes? */
+static bool is_recorded(const struct reading *r)
+{
+    for (size_t i = 0; i < r->out->count; i++)
+        if (r->out->items[i].folding || is_made_up(r->graph->initializer.items[i].name))
+            return true;
+    return r->out->n_recorded;
+}
+
+struct cm_originals *cm_originals_read(struct cm_arena *arena, const struct cm_graph_proto *graph)
+{
+    struct cm_originals *out = CM_NEW(arena, struct cm_originals);
+    struct reading r = {.arena = arena, .graph = graph, .out = out};
+
+    if (!graph)
+        return out;
+    out->count = out->capacity = graph->initializer.count;
+    out->items = CM_NEW_ARRAY(arena, struct cm_original, out->count);
+    r.reads = CM_NEW_ARRAY(arena, struct reads, out->count);
+    read_signature(&r);
+    find_folded(&r);
+    read_names(&r);
+    if (!is_recorded(&r))
+        return out;
+    read_nodes(&r);
+    for (size_t i = 0; i < out->count; i++)
+        find_folding(&r, i);
+    for (size_t n = 0; out->n_recorded && n < graph->node.count; n++)
+        read_aliases(&r, n);
+    for (size_t i = 0; i < out->count; i++)
+        name_by_node(&r, i);
+    list_missing(&r);
+    return out;
+}
+
+void cm_originals_part(struct cm_originals *originals, struct cm_arena *arena, struct cm_str from,
+                       struct cm_str meant, struct cm_str name)
+{
+    const uint64_t i = cm_map_get(&originals->by_name, from, 0);
+    size_t kept = 0;
+
+    if (!i)
+        return;
+    struct cm_original *whole = &originals->items[i - 1];
+    const struct cm_original part = {.folding = whole->folding,
+                                     .is_parameter = whole->is_parameter};
+    for (size_t k = 0; k < whole->names.count; k++)
+        if (!cm_str_equal(whole->names.items[k], meant))
+            whole->names.items[kept++] = whole->names.items[k];
+    whole->names.count = kept;
+    struct cm_original *added = CM_PUSH(arena, originals);
+    *added = part;
+    *CM_PUSH(arena, &added->names) = meant;
+    *cm_map_insert(&originals->by_name, arena, name, NULL) = originals->count;
+}
+
+const struct cm_original *cm_originals_find(const struct cm_originals *originals,
+                                            struct cm_str name)
+{
+    const uint64_t i = cm_map_get(&originals->by_name, name, 0);
+    const struct cm_original *original = i ? &originals->items[i - 1] : NULL;
+
+    return original && (original->names.count || original->module.size) ? original : NULL;
+}
+
+static struct cm_str join_names(struct cm_arena *arena, const struct cm_str_list *names)
+{
+    size_t size = 0, used = 0;
+
+    for (size_t i = 0; i < names->count; i++)
+        size += names->items[i].size + 2;
+    char *text = cm_arena_alloc(arena, size + 1);
+    for (size_t i = 0; i < names->count; i++) {
+        memcpy(text + used, ", ", i ? 2 : 0);
+        used += i ? 2 : 0;
+        memcpy(text + used, names->items[i].data, names->items[i].size);
+        used += names->items[i].size;
+    }
+    return (struct cm_str){text, used};
+}
+
+struct cm_original_texts cm_originals_texts(const struct cm_originals *originals,
+                                            struct cm_arena *arena, struct cm_str name)
+{
+    static const char *const words[] = {[CM_FOLDED_NOT] = "",
+                                        [CM_FOLDED_TRANSPOSED] = "transposed",
+                                        [CM_FOLDED_UNSQUEEZED] = "unsqueezed",
+                                        [CM_FOLDED_COMPUTED] = "computed"};
+    const struct cm_original *original = cm_originals_find(originals, name);
+    const size_t count = original ? original->names.count : 0;
+
+    if (!original || (count == 1 && cm_str_equal(original->names.items[0], name)))
+        return (struct cm_original_texts){CM_STR_NONE, CM_STR_NONE};
+    if (!count)
+        return (struct cm_original_texts){original->module, CM_STR("module")};
+    return (struct cm_original_texts){join_names(arena, &original->names),
+                                      cm_str(words[original->folding])};
+}
