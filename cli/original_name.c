@@ -8,10 +8,9 @@ static const char *prefix_of(struct cameo_text folding)
 {
     static const struct {
         const char *folding, *prefix;
-    } prefixes[] = {{"transposed", "transposed "},
-                    {"unsqueezed", "unsqueezed "},
-                    {"computed", "computed from "},
-                    {"module", "in "}};
+    } prefixes[] = {{"transposed", "transposed "},  {"unsqueezed", "unsqueezed "},
+                    {"gates", "gates of "},         {"rows", "rows of "},
+                    {"computed", "computed from "}, {"module", "in "}};
 
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
         if (strcmp(folding.data, prefixes[i].folding) == 0)

@@ -89,6 +89,7 @@ int cli_training_read(const char *command, struct cameo_prepare_options *out)
     out->freeze = f->freeze;
     out->keep_opset = f->keep_opset;
     out->keep_tied = f->keep_tied;
+    out->keep_untied = f->keep_untied;
     read_real(&r, "--lr", f->lr, &out->lr);
     read_real(&r, "--momentum", f->momentum, &out->momentum);
     read_real(&r, "--weight-decay", f->weight_decay, &out->weight_decay);
@@ -133,17 +134,25 @@ static const struct {
              {"--freeze", &cli_training.freeze},
              {"--class-axis", &cli_training.class_axis}};
 
-enum { N_FLAGS = sizeof flags / sizeof *flags }; /* one more has no value */
+static const struct {
+    const char *name;
+    const bool *given;
+} switches[] = {{"--keep-tied", &cli_training.keep_tied},
+                {"--keep-untied", &cli_training.keep_untied}};
+
+enum { N_FLAGS = sizeof flags / sizeof *flags, N_SWITCHES = sizeof switches / sizeof *switches };
 
 size_t cli_training_flag_count(void)
 {
-    return N_FLAGS + 1;
+    return N_FLAGS + N_SWITCHES;
 }
 
 const char *cli_training_flag(size_t number, const char **name)
 {
-    *name = number < N_FLAGS ? flags[number].name : "--keep-tied";
-    return number < N_FLAGS ? *flags[number].value : cli_training.keep_tied ? "given" : NULL;
+    *name = number < N_FLAGS ? flags[number].name : switches[number - N_FLAGS].name;
+    if (number < N_FLAGS)
+        return *flags[number].value;
+    return *switches[number - N_FLAGS].given ? "given" : NULL;
 }
 
 const char *cli_training_given_at(size_t number)

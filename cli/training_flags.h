@@ -12,7 +12,7 @@ struct cli_training_flags {
     const char *lr, *momentum, *weight_decay, *beta1, *beta2, *epsilon;
     const char *schedule, *warmup, *schedule_steps, *schedule_factor;
     const char *clip_norm, *accumulate, *train, *freeze, *class_axis;
-    bool keep_opset, keep_tied;
+    bool keep_opset, keep_tied, keep_untied;
 };
 extern struct cli_training_flags cli_training;
 
@@ -83,6 +83,12 @@ extern struct cli_training_flags cli_training;
         {"--keep-tied", NULL,                                                                        \
          NULL,          "train as one what the exporter merged: biases of zeros and the like",       \
          CLI_FLAG,      &cli_training.keep_tied},                                                    \
+        {"--keep-untied",                                                                            \
+         NULL,                                                                                       \
+         NULL,                                                                                       \
+         "train as two what the exporter wrote twice: a table and its transpose",                    \
+         CLI_FLAG,                                                                                   \
+         &cli_training.keep_untied},                                                                 \
     {                                                                                                \
         "--keep-opset", NULL, NULL, "refuse a model whose opset is too old, do not raise it",        \
             CLI_FLAG, &cli_training.keep_opset                                                       \

@@ -396,8 +396,8 @@ struct cameo_initializer {
     /* What the framework that exported the model calls the tensor, as far as the file tells:
      * "a.weight", or "a.weight, b.weight" for one that stands for several; empty: no name but its
      * own. folding says what the exporter made of it: "transposed", "unsqueezed" (axes of size 1
-     * added), "computed" from those tensors; "module": original is the module that reads it, and
-     * no more is known; empty: nothing. */
+     * added), "gates" of a recurrent layer, "rows" of a table, "computed" from those tensors;
+     * "module": original is the module that reads it, and no more is known; empty: nothing. */
     struct cameo_text original, folding;
 };
 
@@ -2256,12 +2256,15 @@ struct cameo_prepare_options {
     /* Tensors that hold one repeated value, such as biases of zeros, come merged from exporters and
      * are trained apart; true: as the one they are in the file */
     bool keep_tied;
+    /* A table of an embedding and its transpose, which the output layer reads, are one weight that
+     * exporters write twice, and are trained as one; true: as the two they are in the file */
+    bool keep_untied;
 };
 
 #define CAMEO_PREPARE_OPTIONS_INIT                                                                 \
     {                                                                                              \
         sizeof(struct cameo_prepare_options), 0, 0, 0, 0, -1, -1, -1, -1, -1, -1,                  \
-            CAMEO_SCHEDULE_CONSTANT, 0, 0, 0.1, 0, 1, 0, 0, false, 1, false                        \
+            CAMEO_SCHEDULE_CONSTANT, 0, 0, 0.1, 0, 1, 0, 0, false, 1, false, false                 \
     }
 
 /* Whether an initializer is trained, and why or why not. */

@@ -470,7 +470,7 @@ class Model:
                 target: str | None = None, schedule: str = "constant", warmup: int = 0, schedule_steps: int = 0,
                 schedule_factor: float = 0.1, clip_norm: float = 0.0, accumulate: int = 1, train: str | None = None,
                 freeze: str | None = None, keep_opset: bool = False, class_axis: int = 1,
-                keep_tied: bool = False) -> Model:
+                keep_tied: bool = False, keep_untied: bool = False) -> Model:
         """Makes the model trainable and returns it; report says what is trained and why.
 
         loss is cross-entropy, nll, mse, l1, huber, bce, bce-logits, a model file, or "output:NAME" for one that the
@@ -494,7 +494,7 @@ class Model:
             beta1=beta1, beta2=beta2, epsilon=epsilon, output=output, target=target, schedule=schedule, warmup=warmup,
             schedule_steps=schedule_steps, schedule_factor=schedule_factor, clip_norm=clip_norm,
             accumulate=accumulate, train=train, freeze=freeze, keep_opset=keep_opset, class_axis=class_axis,
-            keep_tied=keep_tied)))
+            keep_tied=keep_tied, keep_untied=keep_untied)))
         return self._become(row[0], preparation(row[1]))
 
     def strip(self) -> Model:

@@ -26,20 +26,21 @@ PyObject *ext_preparation(const struct cameo_preparation *report)
 bool ext_prepare_options(PyObject *dict, struct cameo_prepare_options *o)
 {
     static char *names[] = {
-        "loss",           "output",          "target",    "optimizer",  "lr",       "momentum",
-        "weight_decay",   "beta1",           "beta2",     "epsilon",    "schedule", "warmup",
-        "schedule_steps", "schedule_factor", "clip_norm", "accumulate", "train",    "freeze",
-        "keep_opset",     "class_axis",      "keep_tied", NULL};
-    int schedule = 0, keep_opset = 0, keep_tied = 0;
+        "loss",           "output",          "target",    "optimizer",   "lr",       "momentum",
+        "weight_decay",   "beta1",           "beta2",     "epsilon",     "schedule", "warmup",
+        "schedule_steps", "schedule_factor", "clip_norm", "accumulate",  "train",    "freeze",
+        "keep_opset",     "class_axis",      "keep_tied", "keep_untied", NULL};
+    int schedule = 0, keep_opset = 0, keep_tied = 0, keep_untied = 0;
     long long warmup = o->warmup, steps = o->schedule_steps, accumulate = o->accumulate,
               axis = o->class_axis;
     PyObject *none = PyTuple_New(0);
 
-    if (!none || !PyArg_ParseTupleAndKeywords(
-                     none, dict, "|$zzzzddddddiLLddLzzpLp", names, &o->loss, &o->output, &o->target,
-                     &o->optimizer, &o->lr, &o->momentum, &o->weight_decay, &o->beta1, &o->beta2,
-                     &o->epsilon, &schedule, &warmup, &steps, &o->schedule_factor, &o->clip_norm,
-                     &accumulate, &o->train, &o->freeze, &keep_opset, &axis, &keep_tied)) {
+    if (!none ||
+        !PyArg_ParseTupleAndKeywords(
+            none, dict, "|$zzzzddddddiLLddLzzpLpp", names, &o->loss, &o->output, &o->target,
+            &o->optimizer, &o->lr, &o->momentum, &o->weight_decay, &o->beta1, &o->beta2,
+            &o->epsilon, &schedule, &warmup, &steps, &o->schedule_factor, &o->clip_norm,
+            &accumulate, &o->train, &o->freeze, &keep_opset, &axis, &keep_tied, &keep_untied)) {
         Py_XDECREF(none);
         return false;
     }
@@ -51,6 +52,7 @@ bool ext_prepare_options(PyObject *dict, struct cameo_prepare_options *o)
     o->keep_opset = keep_opset;
     o->class_axis = axis;
     o->keep_tied = keep_tied;
+    o->keep_untied = keep_untied;
     return true;
 }
 

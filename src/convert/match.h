@@ -122,10 +122,6 @@ const char *cm_match_duty(const struct cm_match_reader *read);
 void cm_match_split(struct cm_matching *m);
 void cm_match_tie(struct cm_matching *m);
 void cm_match_read_again(struct cm_matching *m);
-/* An initializer goes; a node at the head of the graph makes a value of that name. */
-void cm_match_drop(struct cm_matching *m, struct cm_str name);
-void cm_emit_at_head(struct cm_matching *m, const char *op, const struct cm_str *inputs,
-                     size_t count, struct cm_str output, struct cm_attribute_proto attribute);
 /* match_gates.c: W, R and B of recurrent layers. */
 void cm_match_gates(struct cm_matching *m);
 /* match_values.c */

@@ -8,6 +8,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/match.h"
 
+#include "graph/graph_messages.h"
 #include "graph/registry.h"
 #include "onnx/tensor_data.h"
 
@@ -251,10 +252,12 @@ static void split_bias(struct cm_matching *m, const struct single *single)
 
     whole->is_tied = true;
     whole->is_needed = false;
-    cm_match_drop(m, name);
+    cm_graph_proto_drop_initializer(m->arena, m->file->model.graph, name);
     half.name = add_half(m, name, "input", &shape);
     const struct cm_str halves[] = {half.name, add_half(m, name, "recurrence", &shape)};
-    cm_emit_at_head(m, "Concat", halves, 2, name, cm_attr_int(m->arena, "axis", 1));
+    const struct cm_node_proto joins =
+        cm_node_proto_make(m->arena, "Concat", halves, 2, name, cm_attr_int(m->arena, "axis", 1));
+    cm_graph_proto_add_first(m->arena, m->file->model.graph, &joins, 1);
     half.tensor =
         &m->file->model.graph->initializer.items[m->file->model.graph->initializer.count - 2];
     for (int64_t d = 0; d < layer->directions; d++) {

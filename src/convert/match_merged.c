@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/match.h"
 
+#include "graph/graph_messages.h"
 #include "graph/registry.h"
 #include "onnx/tensor_data.h"
 
@@ -151,53 +152,6 @@ static bool turn(const struct cm_match_target *from, const struct cm_match_targe
     return true;
 }
 
-/* The old list stays as it is: targets point into it. */
-void cm_match_drop(struct cm_matching *m, struct cm_str name)
-{
-    struct cm_graph_proto *graph = m->file->model.graph;
-    struct cm_tensor_proto *list =
-        CM_NEW_ARRAY(m->arena, struct cm_tensor_proto, graph->initializer.count);
-    size_t kept = 0;
-
-    for (size_t i = 0; i < graph->initializer.count; i++)
-        if (!cm_str_equal(graph->initializer.items[i].name, name))
-            list[kept++] = graph->initializer.items[i];
-    graph->initializer.items = list;
-    graph->initializer.count = kept;
-    cm_msg_set(&graph->msg, CM_GRAPH_INITIALIZER);
-}
-
-void cm_emit_at_head(struct cm_matching *m, const char *op, const struct cm_str *inputs,
-                     size_t count, struct cm_str output, struct cm_attribute_proto attribute)
-{
-    struct cm_graph_proto *graph = m->file->model.graph;
-    struct cm_attribute_proto *own = CM_NEW(m->arena, struct cm_attribute_proto);
-    struct cm_str *names = CM_NEW_ARRAY(m->arena, struct cm_str, count + 1);
-
-    (void)CM_LIST_ADD(m->arena, &graph->node);
-    memmove(graph->node.items + 1, graph->node.items,
-            (graph->node.count - 1) * sizeof *graph->node.items);
-    struct cm_node_proto *node = graph->node.items;
-    memcpy(names, inputs, count * sizeof *names);
-    names[count] = output;
-    *own = attribute;
-    *node = (struct cm_node_proto){
-        .op_type = cm_str(op),
-        .name = cm_arena_printf(m->arena, "%.*s.made", (int)output.size, output.data)};
-    node->input.items = names;
-    node->input.count = count;
-    node->output.items = names + count;
-    node->output.count = 1;
-    node->attribute.items = own;
-    node->attribute.count = 1;
-    cm_msg_set(&node->msg, CM_NODE_OP_TYPE);
-    cm_msg_set(&node->msg, CM_NODE_NAME);
-    cm_msg_set(&node->msg, CM_NODE_INPUT);
-    cm_msg_set(&node->msg, CM_NODE_OUTPUT);
-    cm_msg_set(&node->msg, CM_NODE_ATTRIBUTE);
-    cm_msg_set(&graph->msg, CM_GRAPH_NODE);
-}
-
 static bool is_input(const struct cm_graph_proto *graph, struct cm_str name)
 {
     for (size_t i = 0; i < graph->input.count; i++)
@@ -229,8 +183,10 @@ void cm_match_tie(struct cm_matching *m)
                 is_input(m->file->model.graph, target->name))
                 continue;
             target->is_tied = true;
-            cm_match_drop(m, target->name);
-            cm_emit_at_head(m, "Transpose", &first->name, 1, target->name,
-                            cm_attr_ints(m->arena, "perm", (size_t)target->shape.rank, axes));
+            cm_graph_proto_drop_initializer(m->arena, m->file->model.graph, target->name);
+            const struct cm_node_proto turns = cm_node_proto_make(
+                m->arena, "Transpose", &first->name, 1, target->name,
+                cm_attr_ints(m->arena, "perm", (size_t)target->shape.rank, axes));
+            cm_graph_proto_add_first(m->arena, m->file->model.graph, &turns, 1);
         }
 }

@@ -62,6 +62,13 @@ static bool contains(struct cm_str text, const char *word)
     return false;
 }
 
+static struct cm_str before_dot(struct cm_str name)
+{
+    while (name.size && name.data[name.size - 1] != '.')
+        name.size--;
+    return name.size ? (struct cm_str){name.data, name.size - 1} : name;
+}
+
 static bool is_word(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -150,9 +157,14 @@ static struct cm_str shared_module(struct cm_str a, struct cm_str b)
     return (struct cm_str){a.data, whole};
 }
 
-/* A name that an exporter made up: "val_12", "onnx::MatMul_305". */
+/* A name that an exporter made up: "val_12", "onnx::MatMul_305"; or, where such a tensor was taken
+ * apart, a name that ends so. */
 static bool is_made_up(struct cm_str name)
 {
+    const size_t module = before_dot(name).size;
+
+    if (module)
+        name = (struct cm_str){name.data + module + 1, name.size - module - 1};
     return cm_str_starts(name, "val_") || cm_str_starts(name, "onnx::");
 }
 
@@ -364,17 +376,14 @@ static void read_nodes(struct reading *r)
 
 /* ---- what was done to them ---- */
 
-/* Values that hold a transposed tensor are called so, or are a part of an operation of the
- * framework that transposes its weight. */
-static bool is_transposing(struct cm_str name)
+/* Values of the framework's program are called after their operation. */
+static bool is_called(struct cm_str name, const char *const *words, size_t count)
 {
-    static const char *const words[] = {"t", "transpose", "permute", "numpy_t", "mT", "mt"};
-
     while (name.size && name.data[name.size - 1] >= '0' && name.data[name.size - 1] <= '9')
         name.size--;
     if (name.size && name.data[name.size - 1] == '_')
         name.size--;
-    for (size_t i = 0; i < CM_COUNT(words); i++)
+    for (size_t i = 0; i < count; i++)
         if (cm_str_is(name, words[i]))
             return true;
     return false;
@@ -412,9 +421,22 @@ static void find_folding(struct reading *r, size_t i)
     const struct reads *reads = &r->reads[i];
     struct cm_original *original = &r->out->items[i];
 
-    if (original->folding != CM_FOLDED_COMPUTED || original->names.count != 1 || reads->steps)
+    static const char *const transposing[] = {"t", "transpose", "permute", "numpy_t", "mT", "mt"};
+    static const char *const looking_up[] = {"embedding"};
+
+    if (original->folding != CM_FOLDED_COMPUTED)
         return;
-    if (tensor->dims.count == 2 && reads->listed == 1 && is_transposing(tensor->name))
+    if (reads->count == 1 && cm_builtin_op(reads->node)->gates &&
+        cm_operand_duty(cm_builtin_op(reads->node), reads->operand))
+        original->folding = CM_FOLDED_GATES;
+    if (original->names.count != 1)
+        return;
+    if (tensor->dims.count >= 2 && is_called(tensor->name, looking_up, CM_COUNT(looking_up)))
+        original->folding = CM_FOLDED_ROWS;
+    if (reads->steps || original->folding != CM_FOLDED_COMPUTED)
+        return;
+    if (tensor->dims.count == 2 && reads->listed == 1 &&
+        is_called(tensor->name, transposing, CM_COUNT(transposing)))
         original->folding = CM_FOLDED_TRANSPOSED;
     else if (reads->node && is_made_up(tensor->name))
         original->folding = folding_within(reads, tensor);
@@ -481,7 +503,7 @@ static bool is_folded_alike(const struct reading *r, size_t i, const struct cm_n
         .node = node, .operand = (int)operand, .only_products = r->reads[i].only_products};
 
     return folding == CM_FOLDED_NOT ||
-           (folding != CM_FOLDED_COMPUTED && is_made_up(r->graph->initializer.items[i].name) &&
+           (folding < CM_FOLDED_GATES && is_made_up(r->graph->initializer.items[i].name) &&
             folding_within(&as_read, &r->graph->initializer.items[i]) == folding);
 }
 
@@ -572,13 +594,6 @@ static void name_by_node(struct reading *r, size_t i)
 
 /* ---- what is not there ---- */
 
-static struct cm_str before_dot(struct cm_str name)
-{
-    while (name.size && name.data[name.size - 1] != '.')
-        name.size--;
-    return name.size ? (struct cm_str){name.data, name.size - 1} : name;
-}
-
 static void list_missing(struct reading *r)
 {
     for (size_t i = 0; i < r->out->n_recorded; i++) {
@@ -649,6 +664,35 @@ void cm_originals_part(struct cm_originals *originals, struct cm_arena *arena, s
     *cm_map_insert(&originals->by_name, arena, name, NULL) = originals->count;
 }
 
+static bool has_name(const struct cm_original *original, struct cm_str name)
+{
+    for (size_t i = 0; i < original->names.count; i++)
+        if (cm_str_equal(original->names.items[i], name))
+            return true;
+    return false;
+}
+
+void cm_originals_join(struct cm_originals *originals, struct cm_arena *arena, struct cm_str name,
+                       struct cm_str to)
+{
+    const uint64_t i = cm_map_get(&originals->by_name, name, 0);
+    const uint64_t k = cm_map_get(&originals->by_name, to, 0);
+
+    if (!i || !k)
+        return;
+    struct cm_original *joined = &originals->items[k - 1];
+    const struct cm_original *gone = &originals->items[i - 1];
+    if (gone->names.count && !joined->names.count)
+        *CM_PUSH(arena, &joined->names) = to;
+    for (size_t n = 0; n < gone->names.count; n++)
+        if (!has_name(joined, gone->names.items[n]))
+            *CM_PUSH(arena, &joined->names) = gone->names.items[n];
+    for (size_t n = 0; n < originals->n_recorded; n++)
+        if (originals->recorded[n].holder == i)
+            originals->recorded[n].holder = k;
+    (void)cm_map_remove(&originals->by_name, name);
+}
+
 const struct cm_original *cm_originals_find(const struct cm_originals *originals,
                                             struct cm_str name)
 {
@@ -680,6 +724,8 @@ struct cm_original_texts cm_originals_texts(const struct cm_originals *originals
     static const char *const words[] = {[CM_FOLDED_NOT] = "",
                                         [CM_FOLDED_TRANSPOSED] = "transposed",
                                         [CM_FOLDED_UNSQUEEZED] = "unsqueezed",
+                                        [CM_FOLDED_GATES] = "gates",
+                                        [CM_FOLDED_ROWS] = "rows",
                                         [CM_FOLDED_COMPUTED] = "computed"};
     const struct cm_original *original = cm_originals_find(originals, name);
     const size_t count = original ? original->names.count : 0;

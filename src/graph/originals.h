@@ -19,6 +19,8 @@ enum cm_folding {
     CM_FOLDED_NOT,        /* nothing: it is that tensor */
     CM_FOLDED_TRANSPOSED, /* a matrix, whose axes were swapped */
     CM_FOLDED_UNSQUEEZED, /* a vector, which got further axes of size 1 */
+    CM_FOLDED_GATES,      /* tensors of a recurrent layer, with their gates in ONNX's order */
+    CM_FOLDED_ROWS,       /* rows of a table, which were looked up */
     CM_FOLDED_COMPUTED,   /* something that cannot be undone, or nobody knows what */
 };
 
@@ -59,12 +61,17 @@ const struct cm_original *cm_originals_find(const struct cm_originals *originals
  * initializer from now on, called `name`. */
 void cm_originals_part(struct cm_originals *originals, struct cm_arena *arena, struct cm_str from,
                        struct cm_str meant, struct cm_str name);
+/* An initializer is computed from `to` from now on, whose tensor in the framework is its own too.
+ */
+void cm_originals_join(struct cm_originals *originals, struct cm_arena *arena, struct cm_str name,
+                       struct cm_str to);
 /* Which of its names a node means that reads it as this operand; empty: that is not known. */
 struct cm_str cm_originals_meant(const struct cm_originals *originals, struct cm_str name,
                                  const struct cm_node_proto *node, size_t operand);
 /* What is known of the initializer of this name, as texts: its names, "a.weight, b.weight", or its
- * module; and "transposed", "unsqueezed", "computed" or "module". Both are empty where it has no
- * name but its own; folding is empty where it is the framework's tensor under another name. */
+ * module; and "transposed", "unsqueezed", "gates", "rows", "computed" or "module". Both are empty
+ * where it has no name but its own; folding is empty where it is the framework's tensor under
+ * another name. */
 struct cm_original_texts {
     struct cm_str original, folding;
 };

@@ -233,6 +233,8 @@ static enum cm_status prepare(struct cm_preparation *p)
     if (!name.data)
         return cm_preparation_verdict(p);
     CM_TRY(cm_widen_weights(p));
+    if (!p->options->plan && !p->options->keep_untied)
+        cm_retie(p);
     CM_TRY(cm_preparation_import(p));
     CM_TRY(cm_preparation_require(p, name));
     CM_TRY(cm_lift_functions(p));

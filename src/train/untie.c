@@ -338,7 +338,7 @@ static struct cm_str name_piece(struct untie *u, const struct merged *merged,
         return cm_preparation_name(u->p, "%.*s.constant", CM_STR_FMT(name));
     if (group->meant.size && !is_folded(u, merged))
         return cm_preparation_name(u->p, "%.*s", CM_STR_FMT(group->meant));
-    if (group->scope.size && !group->is_statistic && !is_folded(u, merged))
+    if (group->scope.size && !group->is_statistic)
         return cm_preparation_name(u->p, "%.*s.%.*s", CM_STR_FMT(group->scope),
                                    CM_STR_FMT(after_dot(name)));
     return cm_preparation_name(u->p, "%.*s.%.*s", CM_STR_FMT(name), CM_STR_FMT(group->hint));

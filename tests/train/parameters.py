@@ -15,7 +15,8 @@ node). It does not look at what cameo does. Lines of a list:
 
   train TENSOR <- PARAMETER..     TENSOR is to be trained; it holds PARAMETER, transposed, cut or with others folded in
   apart PARAMETER <- TENSOR       PARAMETER was merged into TENSOR, of one repeated value: a tensor of its own is trained
-  tied  PARAMETER <- TENSOR       PARAMETER was merged into TENSOR, equal by chance or shared: it stays one with it
+  tied  PARAMETER <- TENSOR       PARAMETER was merged into TENSOR, equal by chance or shared, or written again as its
+                                  transpose: it is one with it
   left  TENSOR: REASON            TENSOR holds a parameter, but cannot be trained
   gone  PARAMETER: REASON         no tensor of the file holds it
 """
@@ -46,6 +47,7 @@ BY_HAND = {
         "unsqueeze_18": ["m.backbone.layers.1.mixer.dt_proj.bias"],
         "unsqueeze_16": ["m.backbone.layers.0.mixer.D", "m.backbone.layers.1.mixer.D"],
     },
+    "whisper_dy18": {"embedding": ["m.model.encoder.embed_positions.weight"]},
 }
 # Parameters that no gradient reaches in the framework either.
 WITHOUT_GRADIENT = {"vits": (r"^m\.duration_predictor\.", "durations are rounded to whole frames, no gradient passes")}
@@ -280,14 +282,15 @@ def write(folder, build):
     file = File(folder)
     named = [t for t in file.tensors() if t in parameters]
     sizes_known = all(fits(file.arrays[file.copies.get(t, t)], parameters[t], True) for t in named)
-    lines, seen = [], set()
+    lines, seen, holders = [], set(), {}
     pattern, why = WITHOUT_GRADIENT.get(network, ("^$", ""))
     for tensor, read in {**holds(file, parameters, sizes_known), **BY_HAND.get(case, {})}.items():
         if re.search(pattern, read[0]):
             lines.append(f"left  {tensor}: {why}")
             seen.update(read)
             continue
-        lines.append(f"train {tensor} <- {' '.join(read[:1])}")
+        holder = holders.setdefault(id(module.get_parameter(read[0])) if "|" not in read[0] else tensor, tensor)
+        lines.append(f"train {tensor} <- {' '.join(read[:1])}" if holder == tensor else f"tied  {read[0]} <- {holder}")
         seen.update(read[0].split("|"))
         for other in read[1:]:
             seen.add(other)
