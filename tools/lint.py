@@ -12,9 +12,11 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -262,6 +264,93 @@ def check_terminal():
     return [place(path, number, "text from a file goes to a terminal as it is")
             for path in files(".c", folders=("cli",))
             for number, _ in lines_with(raw, code_only(read(path)))]
+
+
+# What returns a view of text that it made in an arena, with a zero byte at the end.
+MADE = re.compile(r"\b(?:cm_arena_printf|cm_arena_str|cm_type_print|cm_path_join|cm_path_folder|cm_json_quote|"
+                  r"cm_import_name_node|cm_glue_\w+|print_dims|list_outputs|place_of|flags_of)\s*$")
+# Functions of libc that read a string up to its zero byte.
+TO_THE_END = re.compile(r"(?:str(?!n)\w+|regcomp|regexec|f?open(?:at|dir)?|l?stat|access|unlink|rename|mkdir)$")
+AS_STRING = re.compile(r"format specifies|incompatible pointer types (?:passing 'const short|initializing '(?:const )?char|"
+                       r"assigning to '(?:const )?char|returning 'const short)|pointer type mismatch")
+
+
+def opening(text, at):
+    """Where the bracket that is open at text[at] was opened; -1: nowhere in this statement."""
+    depth = 0
+    for i in range(at - 1, -1, -1):
+        depth += (text[i] in ")]") - (text[i] in "([")
+        if depth < 0:
+            return i
+        if text[i] in ";" and depth == 0:
+            break
+    return -1
+
+
+def views_taken_for_strings(text, line, column, printed):
+    """Each `X.data` from there to the end of the argument that may have no zero byte at its end."""
+    at = sum(len(row) + 1 for row in text.split("\n")[:line - 1]) + column - 1
+    statement = text[max(text.rfind(mark, 0, at) for mark in ";{}"):text.find(";", at)]
+    for match in re.finditer(r"(\)|[\w\].>)-]*[\w\]])(?:\.|->)data\b", text[at:text.find(";", at)]):
+        view, end = match.group(1), at + match.end()
+        depth = [text[at:at + match.start()].count(c) for c in "()"]
+        if text[at:at + match.start()].count(",") and depth[0] == depth[1]:
+            return  # the next argument
+        if view.endswith(")"):
+            if not MADE.search(text[:opening(text, at + match.start(1))]):
+                yield "what a function returns", end
+            continue
+        called = re.search(r"(\w*)\s*$", text[:max(opening(text, at), 0)]).group(1)
+        before = text[max(0, at - 100):at]
+        if printed:
+            fine = re.search(r"(?:\(int\)[^;]*|\bshown),\s*$", before)
+        elif TO_THE_END.match(called):
+            fine = False
+        else:
+            near = statement if called not in ("", "for", "if", "while") else text[max(0, at - 300):end + 300]
+            fine = view + ".size" in near or view + "->size" in near or text[end:end + 3].strip().startswith("+")
+            fine = fine and "cameo_text" not in statement or called == "cm_lex_fail_at"  # which takes a position
+        if not fine:
+            yield f"'{view}'", end
+        return
+
+
+def check_views():
+    """a view (struct cm_str) is taken for a string only through cm_str_text, and printed with its length"""
+    if not shutil.which("clang"):
+        raise Skipped("clang is not installed")
+    jobs = []
+    for entry in json.loads(read(ROOT / "build/compile_commands.json")):
+        path = Path(entry["file"])
+        if path.is_relative_to(ROOT / "src") and path.exists():
+            words = shlex.split(entry["command"])
+            flags = [w for w in words if w.startswith(("-I", "-D", "-U", "-std"))]
+            flags += [part for at, w in enumerate(words) if w == "-isystem" for part in words[at:at + 2]]
+            jobs.append((path, flags))
+
+    def look(job):
+        path, flags = job
+        done = subprocess.run(["clang", "-fsyntax-only", "-Wno-everything", "-Wincompatible-pointer-types", "-Wformat",
+                               "-Wpointer-type-mismatch", "-ferror-limit=0", "-fno-caret-diagnostics", f"-I{folder}", *flags,
+                               str(path)], stderr=subprocess.PIPE, text=True, cwd=ROOT / "build")
+        found = []
+        for name, line, column, said in re.findall(r"^(.*?):(\d+):(\d+): warning: (.*)$", done.stderr, re.M):
+            name = (ROOT / "build" / name).resolve()
+            if AS_STRING.search(said) and "'const short *" in said and name.is_relative_to(ROOT):
+                for view, _ in views_taken_for_strings(code_only(read(name)), int(line), int(column), "format" in said):
+                    found.append(place(name, line, f"data of {view} may have no zero byte at its end"))
+        return found
+
+    # With a view whose data is of another type than char, a compiler tells where one is taken for a string.
+    with tempfile.TemporaryDirectory() as folder:
+        text = read(ROOT / "src/base/text.h")
+        at = text.index("struct cm_str {")
+        text = text[:at] + text[at:].replace("const char *data", "const short *data", 1)
+        text = re.sub(r"\(s\)\.data : \"\"", "(const char *)(s).data : \"\"", text)
+        text = text.replace("return text.data", "return (const char *)text.data")
+        (Path(folder) / "base").mkdir()
+        (Path(folder) / "base/text.h").write_text(text)
+        return sorted(set(in_parallel(look, jobs)))
 
 
 def check_inputs():

@@ -95,7 +95,7 @@ enum cm_status cm_api_find_state(struct cm_api_compile *c, struct cm_arena *aren
     for (size_t i = 0; i < count; i++) {
         const struct cm_str name =
             cm_arena_str(arena, cm_str(cameo_trainer_variable(c->trainer, i)->name.data));
-        const struct cm_str next = cm_arena_printf(arena, "%s.next", name.data);
+        const struct cm_str next = cm_arena_printf(arena, "%s.next", cm_str_text(name));
         struct cm_glue_variable *v = &state->variables[state->count];
 
         *v = (struct cm_glue_variable){.name = name,

@@ -163,8 +163,8 @@ static enum cm_status refuse(struct cm_api_compile *c, const struct cm_obstacles
     for (size_t i = 0; i < list->count && c->options.refused; i++) {
         const struct cm_obstacle *item = &list->items[i];
 
-        snprintf(text, sizeof text, "%s%s%s", item->place.data, item->place.size ? ": " : "",
-                 item->reason.data);
+        snprintf(text, sizeof text, "%s%s%s", cm_str_text(item->place),
+                 item->place.size ? ": " : "", cm_str_text(item->reason));
         c->options.refused(c->options.refused_arg, text);
     }
     return cm_obstacles_fail_as(list, "the model cannot be compiled", &c->err);

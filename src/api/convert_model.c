@@ -22,9 +22,9 @@ static int64_t imported(const struct cm_opsets *imports, struct cm_str domain)
     return 0;
 }
 
-static const char *shown(struct cm_str domain)
+static struct cm_str shown(struct cm_str domain)
 {
-    return cm_domain_plain(domain).size ? domain.data : "ai.onnx";
+    return cm_domain_plain(domain).size ? domain : CM_STR("ai.onnx");
 }
 
 static enum cm_status add_target(struct convert_call *call, struct cm_str domain, int64_t version,
@@ -35,14 +35,15 @@ static enum cm_status add_target(struct convert_call *call, struct cm_str domain
 
     domain = cm_arena_str(arena, domain);
     if (!imported(&call->model->file->model.opset_import, domain))
-        return cm_fail(&call->err, CM_BAD_ARGUMENT, "the model does not import domain '%s'",
-                       shown(domain));
+        return cm_fail(&call->err, CM_BAD_ARGUMENT, "the model does not import domain '%.*s'",
+                       CM_STR_FMT(shown(domain)));
     if (version < 1 || version > newest)
         return cm_fail(&call->err, CM_BAD_ARGUMENT,
-                       "there is no opset %lld of '%s', expected 1 to %lld", (long long)version,
-                       shown(domain), (long long)newest);
+                       "there is no opset %lld of '%.*s', expected 1 to %lld", (long long)version,
+                       CM_STR_FMT(shown(domain)), (long long)newest);
     if (imported(targets, domain))
-        return cm_fail(&call->err, CM_BAD_ARGUMENT, "domain '%s' is given twice", shown(domain));
+        return cm_fail(&call->err, CM_BAD_ARGUMENT, "domain '%.*s' is given twice",
+                       CM_STR_FMT(shown(domain)));
     *CM_LIST_ADD(arena, targets) = (struct cm_opset_proto){.domain = domain, .version = version};
     return CM_OK;
 }
@@ -70,8 +71,8 @@ static enum cm_status find_targets(struct convert_call *call, struct cm_opsets *
         const int64_t now = imported(imports, target->domain);
         if (now > cm_schema_newest_opset(target->domain))
             return cm_fail(&call->err, CM_UNSUPPORTED,
-                           "the model imports opset %lld of '%s', the newest known is %lld",
-                           (long long)now, shown(target->domain),
+                           "the model imports opset %lld of '%.*s', the newest known is %lld",
+                           (long long)now, CM_STR_FMT(shown(target->domain)),
                            (long long)cm_schema_newest_opset(target->domain));
     }
     return CM_OK;
@@ -94,8 +95,8 @@ static const struct cameo_text *tell_notes(const struct convert_call *call,
                                    call->n_calling, call->n_calling == 1 ? "entry" : "entries"));
     for (size_t i = 0; i < from->before.count; i++)
         list[(*count)++] =
-            cm_api_text(arena, cm_arena_printf(arena, "opset of %s changed from %lld to %lld",
-                                               shown(from->before.items[i].domain),
+            cm_api_text(arena, cm_arena_printf(arena, "opset of %.*s changed from %lld to %lld",
+                                               CM_STR_FMT(shown(from->before.items[i].domain)),
                                                (long long)from->before.items[i].version,
                                                (long long)imported(&model->opset_import,
                                                                    from->before.items[i].domain)));
@@ -112,9 +113,9 @@ static const struct cameo_text *tell_notes(const struct convert_call *call,
     for (size_t i = 0; i < from->broken.count; i++)
         list[(*count)++] =
             cm_api_text(arena, cm_arena_printf(arena, "left as it is, but broken: %s%s%s",
-                                               from->broken.items[i].place.data,
+                                               cm_str_text(from->broken.items[i].place),
                                                from->broken.items[i].place.size ? ": " : "",
-                                               from->broken.items[i].reason.data));
+                                               cm_str_text(from->broken.items[i].reason)));
     return list;
 }
 
@@ -141,7 +142,7 @@ static void tell_report(struct convert_call *call, const struct cm_version_repor
         const struct cm_obstacle *one = &from->obstacles.items[i];
         blockers[i] = cm_api_text(
             arena, cm_arena_printf(arena, "%s%s%s", one->place.data ? one->place.data : "",
-                                   one->place.size ? ": " : "", one->reason.data));
+                                   one->place.size ? ": " : "", cm_str_text(one->reason)));
     }
     report->changes = rows;
     report->change_count = from->changes.count;

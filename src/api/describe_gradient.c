@@ -81,7 +81,7 @@ static enum cm_status find_operator(struct section *s)
                  : CM_STR("");
         return cm_fail(&s->err, CM_NOT_FOUND, "there is no operator '%s'%s%s%s%s", s->name,
                        s->domain ? " in domain '" : "", s->domain ? s->domain : "",
-                       s->domain ? "'" : "", known.data);
+                       s->domain ? "'" : "", cm_str_text(known));
     }
     const int64_t newest = cm_schema_newest_opset(cm_str(s->schema->domain));
     if (s->opset > newest)

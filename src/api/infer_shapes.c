@@ -18,9 +18,10 @@ static const struct cameo_text *sentences(struct cm_arena *arena, const struct c
 {
     struct cameo_text *out = CM_NEW_ARRAY(arena, struct cameo_text, list->count);
     for (size_t i = 0; i < list->count; i++)
-        out[i] = cm_api_text(arena, cm_arena_printf(arena, "%s%s%s", list->items[i].place.data,
-                                                    list->items[i].place.size ? ": " : "",
-                                                    list->items[i].reason.data));
+        out[i] =
+            cm_api_text(arena, cm_arena_printf(arena, "%s%s%s", cm_str_text(list->items[i].place),
+                                               list->items[i].place.size ? ": " : "",
+                                               cm_str_text(list->items[i].reason)));
     return out;
 }
 

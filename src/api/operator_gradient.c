@@ -22,8 +22,8 @@ struct example {
 
 static void add_item(struct cm_arena *arena, struct cm_str *list, struct cm_str item)
 {
-    *list = cm_arena_printf(arena, "%s%s%s", list->data ? list->data : "", list->data ? ", " : "",
-                            item.data ? item.data : "");
+    *list = cm_arena_printf(arena, "%s%s%s", list->data ? cm_str_text(*list) : "",
+                            list->data ? ", " : "", item.data ? cm_str_text(item) : "");
 }
 
 /* The name that the schema gives operand or result i; those of a variadic one are numbered. */
@@ -83,7 +83,7 @@ static void add_value(struct example *e, struct cm_str word, struct cm_str name)
     }
     const size_t rest = word.size - (size_t)(equals - word.data);
     add_item(e->arena, &e->initializers,
-             cm_arena_printf(e->arena, "%s %.*s", declaration.data, (int)rest, equals));
+             cm_arena_printf(e->arena, "%s %.*s", cm_str_text(declaration), (int)rest, equals));
 }
 
 static void add_word(struct example *e, struct cm_str word)
@@ -146,7 +146,7 @@ static void read_example(struct example *e, struct cm_str line)
 
 static const char *or_empty(struct cm_str text)
 {
-    return text.data ? text.data : "";
+    return text.data ? cm_str_text(text) : "";
 }
 
 static struct cm_str example_model(const struct example *e)
@@ -161,10 +161,10 @@ static struct cm_str example_model(const struct example *e)
     return cm_arena_printf(
         e->arena,
         "<ir_version: 10, opset_import: [\"\": %lld%s]> g (%s) => (%s) %s%s%s {%s = %s%s%s%s(%s)}",
-        onnx, or_empty(other), or_empty(e->inputs), e->outputs.data,
+        onnx, or_empty(other), or_empty(e->inputs), cm_str_text(e->outputs),
         e->initializers.data ? "<" : "", or_empty(e->initializers), e->initializers.data ? ">" : "",
-        e->outputs.data, domain, *domain ? "." : "", e->schema->name, or_empty(e->attributes),
-        or_empty(e->operands));
+        cm_str_text(e->outputs), domain, *domain ? "." : "", e->schema->name,
+        or_empty(e->attributes), or_empty(e->operands));
 }
 
 /* ---- its gradient ---- */

@@ -187,7 +187,8 @@ static enum cm_status read_notes(struct checkpoint_call *call, struct cm_arena *
 
     CM_TRY(cm_checkpoint_open(scratch, call->path, &file, &call->err));
     for (size_t i = 0; i < file.notes.count; i++)
-        call->note(call->arg, file.notes.items[i].key.data, file.notes.items[i].value.data);
+        call->note(call->arg, cm_str_text(file.notes.items[i].key),
+                   cm_str_text(file.notes.items[i].value));
     return CM_OK;
 }
 

@@ -221,7 +221,8 @@ struct cameo_text cameo_value_string(const struct cameo_value *value, int64_t in
     if (!tensor || tensor->type != CM_STRING || index < 0 || index >= cm_tensor_count(tensor))
         return (struct cameo_text){"", 0};
     const struct cm_str text = ((const struct cm_str *)tensor->data)[index];
-    return text.data ? (struct cameo_text){text.data, text.size} : (struct cameo_text){"", 0};
+    return text.data ? (struct cameo_text){cm_str_text(text), text.size}
+                     : (struct cameo_text){"", 0};
 }
 
 void cameo_value_set_real(struct cameo_value *value, int64_t index, double number)

@@ -179,8 +179,8 @@ static enum cm_status check_rules(struct walk *walk)
     }
     if (!count)
         return CM_OK;
-    return cm_fail(walk->err, CM_UNSUPPORTED, "%s%s: no gradient is known for %s", list.data,
-                   count > 20 ? " and more" : "", count == 1 ? "it" : "them");
+    return cm_fail(walk->err, CM_UNSUPPORTED, "%s%s: no gradient is known for %s",
+                   cm_str_text(list), count > 20 ? " and more" : "", count == 1 ? "it" : "them");
 }
 
 /* Replaces moving nodes without a rule by their bodies until all have one. */

@@ -6,6 +6,7 @@
 
 #include "base/compiler.h"
 
+#include <assert.h>
 #include <stdbool.h>
 
 struct cm_str {
@@ -17,6 +18,14 @@ struct cm_str {
 #define CM_STR_NONE     ((struct cm_str){NULL, 0})
 /* printf("%.*s", CM_STR_FMT(name)): a name in a message is cut at 200 bytes. */
 #define CM_STR_FMT(s) ((s).size < 200 ? (int)(s).size : 200), ((s).data ? (s).data : "")
+
+/* The text of a view as a string. The view must have been made with a zero byte at its end, as
+ * cm_arena_str and cm_arena_printf make them; a view of a file has none, and is copied first. */
+static inline const char *cm_str_text(struct cm_str text)
+{
+    assert(!text.data || !text.data[text.size]);
+    return text.data;
+}
 
 struct cm_str cm_str(const char *text); /* view of a NUL-terminated string; NULL is empty */
 bool cm_str_equal(struct cm_str a, struct cm_str b);

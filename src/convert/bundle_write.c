@@ -372,15 +372,15 @@ enum cm_status cm_bundle_write(const struct cm_saved *saved, const char *path,
     CM_TRY(cm_folder_begin(folder, path, err));
     cm_arena_defer(w.arena, abandon_folder, folder);
     CM_TRY(write_file(&w, folder,
-                      cm_arena_printf(w.arena, "%s.data-00000-of-00001", name.data).data, cancel,
-                      write_data));
-    CM_TRY(write_file(&w, folder, cm_arena_printf(w.arena, "%s.index", name.data).data, cancel,
-                      write_index));
+                      cm_arena_printf(w.arena, "%s.data-00000-of-00001", cm_str_text(name)).data,
+                      cancel, write_data));
+    CM_TRY(write_file(&w, folder, cm_arena_printf(w.arena, "%s.index", cm_str_text(name)).data,
+                      cancel, write_index));
     CM_TRY(cm_folder_put(folder, w.arena, "checkpoint",
                          cm_arena_printf(w.arena,
                                          "model_checkpoint_path: \"%s\"\n"
                                          "all_model_checkpoint_paths: \"%s\"\n",
-                                         name.data, name.data),
+                                         cm_str_text(name), cm_str_text(name)),
                          err));
     return cm_folder_commit(folder, err);
 }

@@ -76,7 +76,7 @@ static struct cm_item *tensor_metadata(struct cm_arena *arena, const struct cm_s
         cm_arena_printf(arena, "torch.%s", cm_torch_dtype_name(tensor->dtype));
 
     /* type, layout, requires_grad, memory format, pinned */
-    cm_item_append(arena, properties, name(arena, type.data));
+    cm_item_append(arena, properties, name(arena, cm_str_text(type)));
     cm_item_append(arena, properties,
                    called(arena, "torch.serialization._get_layout",
                           cm_item_text(arena, CM_STR("torch.strided"))));

@@ -77,13 +77,14 @@ static enum cm_status look_inside(struct cm_arena *arena, struct cm_saved_place 
         struct cm_saved_place one;
         const struct cm_str path = cm_path_join(arena, place->folder, place->names.items[i]);
 
-        if (cm_place_open(arena, path.data, &one, NULL))
+        if (cm_place_open(arena, cm_str_text(path), &one, NULL))
             continue;
         const struct cm_format *format = recognize(&one);
         if (format && *best)
             return cm_fail(err, CM_BAD_ARGUMENT,
                            "'%.400s' holds several checkpoints, '%.100s' and '%.100s': name one",
-                           place->path.data, found.file.data, one.file.data);
+                           cm_str_text(place->path), cm_str_text(found.file),
+                           cm_str_text(one.file));
         if (format) {
             *best = format;
             found = one;

@@ -91,7 +91,7 @@ static enum cm_status put_weights(struct writing *writing)
         const size_t first = shard ? ends[shard - 1] : 0;
         const struct cm_str name =
             cm_arena_printf(arena, "model-%05zu-of-%05zu.safetensors", shard + 1, shards);
-        CM_TRY(put_shard(writing, name.data, numbers + first, ends[shard] - first));
+        CM_TRY(put_shard(writing, cm_str_text(name), numbers + first, ends[shard] - first));
         for (size_t i = first; i < ends[shard]; i++) {
             const struct cm_saved_entry *entry = &saved->entries.items[numbers[i]];
             total += bytes_of(entry->tensor);

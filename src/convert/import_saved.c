@@ -47,9 +47,9 @@ static enum cm_status verdict(const struct cm_importing *in, struct cm_error *er
     if (!in->blockers.count)
         return CM_OK;
     for (size_t i = 0; i < in->blockers.count && text.size < CM_ERROR_SIZE; i++)
-        text = cm_arena_printf(in->arena, "%s%s%s", text.data, i ? "; " : "",
-                               in->blockers.items[i].data);
-    return cm_fail(err, CM_UNSUPPORTED, "%s", text.data);
+        text = cm_arena_printf(in->arena, "%s%s%s", cm_str_text(text), i ? "; " : "",
+                               cm_str_text(in->blockers.items[i]));
+    return cm_fail(err, CM_UNSUPPORTED, "%s", cm_str_text(text));
 }
 
 /* ---- the table, and what is left over ---- */
@@ -60,7 +60,7 @@ static void judge(struct cm_importing *in)
     const bool partial = in->options->partial;
 
     for (size_t i = 0; i < m->problems.count; i++)
-        cm_import_block(in, "%s", m->problems.items[i].data);
+        cm_import_block(in, "%s", cm_str_text(m->problems.items[i]));
     for (size_t i = 0; i < m->targets.count; i++) {
         const struct cm_match_target *target = &m->targets.items[i];
 
@@ -97,12 +97,12 @@ static void tell_unmatched(struct cm_importing *in)
             cm_shape_elements(&target->shape) < 8 || (target->is_needed && !in->options->partial))
             continue;
         if (count++ < 5)
-            names = cm_arena_printf(in->arena, "%s%s'%.*s'", names.data, names.size ? ", " : "",
-                                    CM_STR_FMT(target->name));
+            names = cm_arena_printf(in->arena, "%s%s'%.*s'", cm_str_text(names),
+                                    names.size ? ", " : "", CM_STR_FMT(target->name));
     }
     if (count)
         cm_import_note(in, "tensors that are not in the checkpoint keep their values (%zu): %s%s",
-                       count, names.data, count > 5 ? ", .." : "");
+                       count, cm_str_text(names), count > 5 ? ", .." : "");
 }
 
 static struct cm_str sources_of(struct cm_arena *arena, const struct cm_parts *parts)

@@ -197,7 +197,8 @@ static void need(struct cm_importing *in, struct cm_str *missing, const char *na
                        name, preset);
         return;
     }
-    *missing = cm_arena_printf(in->arena, "%s%s%s", missing->data, missing->size ? ", " : "", name);
+    *missing = cm_arena_printf(in->arena, "%s%s%s", cm_str_text(*missing),
+                               missing->size ? ", " : "", name);
 }
 
 /* The flag of a setting, "--weight-decay"; those that have none go with --optimizer. */
@@ -258,10 +259,10 @@ static void complete_group(struct cm_importing *in, size_t number, const struct 
     }
     if (missing.size && saved->groups.count > 1)
         cm_import_block(in, "the checkpoint does not say, of group %zu: %s; give it with --set",
-                        number, missing.data);
+                        number, cm_str_text(missing));
     else if (missing.size)
         cm_import_block(in, "the checkpoint does not say: %s; give it with %s, or with --set",
-                        missing.data, flags_of(in->arena, missing).data);
+                        cm_str_text(missing), flags_of(in->arena, missing).data);
 }
 
 static void complete(struct cm_importing *in, const struct named *named)

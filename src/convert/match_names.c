@@ -285,9 +285,9 @@ static size_t meet_without_prefix(struct cm_matching *m, enum spelled how)
             continue;
         const uint64_t other = cm_map_get(&those->map, cut(key, prefix.size, key.size), SEVERAL);
         if (other)
-            found +=
-                cm_match_accept(m, &m->targets.items[of_sources ? other - 1 : i],
-                                &m->sources.items[of_sources ? i : other - 1], told_prefix.data);
+            found += cm_match_accept(m, &m->targets.items[of_sources ? other - 1 : i],
+                                     &m->sources.items[of_sources ? i : other - 1],
+                                     cm_str_text(told_prefix));
     }
     return found;
 }

@@ -51,12 +51,12 @@ static struct cm_str replaced(struct cm_arena *arena, struct cm_str name, const 
         const regmatch_t *group = escaped && c >= '0' && c <= '9' ? &groups[c - '0'] : NULL;
 
         if (!group)
-            out = cm_arena_printf(arena, "%s%c", out.data, c);
+            out = cm_arena_printf(arena, "%s%c", cm_str_text(out), c);
         else if (group->rm_so >= 0)
-            out = cm_arena_printf(arena, "%s%.*s", out.data, (int)(group->rm_eo - group->rm_so),
-                                  name.data + group->rm_so);
+            out = cm_arena_printf(arena, "%s%.*s", cm_str_text(out),
+                                  (int)(group->rm_eo - group->rm_so), name.data + group->rm_so);
     }
-    return cm_arena_printf(arena, "%s%s", out.data, name.data + groups[0].rm_eo);
+    return cm_arena_printf(arena, "%s%s", cm_str_text(out), cm_str_text(name) + groups[0].rm_eo);
 }
 
 static void free_pattern(void *what)
@@ -86,7 +86,7 @@ static void apply_pattern(struct cm_matching *m, size_t line, struct cm_str patt
         struct cm_match_target *target = &m->targets.items[i];
         const struct cm_str name = cm_arena_str(m->arena, target->name);
 
-        if (target->parts.count || regexec(compiled, name.data, GROUPS_MAX, groups, 0) != 0)
+        if (target->parts.count || regexec(compiled, cm_str_text(name), GROUPS_MAX, groups, 0) != 0)
             continue;
         struct cm_match_source *source =
             cm_match_find_source(m, replaced(m->arena, name, groups, by));

@@ -54,7 +54,7 @@ static enum cm_status put_chunk(struct orbax_writer *w, struct cm_str name,
         return CM_OK;
     for (int d = 1; d < tensor->shape.rank; d++)
         key = cm_arena_printf(w->arena, "%.*s.0", (int)key.size, key.data);
-    CM_TRY(cm_folder_file(&w->folder, w->arena, key.data, &path, w->err));
+    CM_TRY(cm_folder_file(&w->folder, w->arena, cm_str_text(key), &path, w->err));
     CM_TRY(cm_save_begin(&save, path, w->err));
     save.cancel = w->options ? w->options->cancel : NULL;
     const enum cm_status status =

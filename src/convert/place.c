@@ -78,10 +78,10 @@ enum cm_status cm_place_open(struct cm_arena *arena, const char *path, struct cm
     if (stat(path, &facts) != 0 && errno == ENOENT) { /* TensorFlow's names leave the ending out */
         const struct cm_str index = cm_arena_printf(arena, "%s.index", path);
 
-        if (stat(index.data, &facts) == 0 && S_ISREG(facts.st_mode))
+        if (stat(cm_str_text(index), &facts) == 0 && S_ISREG(facts.st_mode))
             out->path = index;
     }
-    path = out->path.data;
+    path = cm_str_text(out->path);
     if (stat(path, &facts) != 0)
         return errno == ENOENT || errno == ENOTDIR
                    ? cm_fail(err, CM_NOT_FOUND, "there is no file or folder '%.600s'", path)
@@ -93,8 +93,8 @@ enum cm_status cm_place_open(struct cm_arena *arena, const char *path, struct cm
             qsort(out->names.items, out->names.count, sizeof *out->names.items, by_name);
         return CM_OK;
     }
-    out->folder = cm_path_folder(arena, out->path.data);
-    out->file = cm_arena_str(arena, cm_str(cm_path_name(out->path.data)));
+    out->folder = cm_path_folder(arena, cm_str_text(out->path));
+    out->file = cm_arena_str(arena, cm_str(cm_path_name(cm_str_text(out->path))));
     *CM_PUSH(arena, &out->names) = out->file;
     return CM_OK;
 }
@@ -129,14 +129,14 @@ static enum cm_status open_file(struct cm_saved_place *place, struct cm_str name
 {
     /* What the user named may be a link; names inside come from files. */
     if (place->file.size && cm_str_equal(name, place->file)) {
-        *fd = open(place->path.data, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        *fd = open(cm_str_text(place->path), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         if (*fd < 0)
-            return cm_fail(err, CM_IO, "cannot open '%.600s': %s", place->path.data,
+            return cm_fail(err, CM_IO, "cannot open '%.600s': %s", cm_str_text(place->path),
                            strerror(errno));
         return CM_OK;
     }
     CM_TRY(cm_file_name_is_inside(name, err));
-    return cm_file_open_beneath(place->folder.data, name, CM_FOLLOW_LINKS, fd, err);
+    return cm_file_open_beneath(cm_str_text(place->folder), name, CM_FOLLOW_LINKS, fd, err);
 }
 
 enum cm_status cm_place_map(struct cm_saved_place *place, struct cm_str name, struct cm_str *out,

@@ -9,7 +9,7 @@ static const char snapshot[] = "checkpoint_manager_snapshot.json";
 
 static bool is_checkpoint(const struct cm_saved_place *place)
 {
-    const char *slash = place->folder.size ? strrchr(place->folder.data, '/') : NULL;
+    const char *slash = place->folder.size ? strrchr(cm_str_text(place->folder), '/') : NULL;
     const char *name = slash ? slash + 1 : place->folder.data;
 
     return !place->file.size && strncmp(name, "checkpoint_", 11) == 0 &&

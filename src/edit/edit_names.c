@@ -48,7 +48,7 @@ enum cm_status cm_edit_outcome(const struct cm_edit_report *report, enum cm_stat
         return CM_OK;
     for (size_t i = 0; i < list->count && used < sizeof text; i++)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? "; " : "",
-                                 list->items[i].data);
+                                 cm_str_text(list->items[i]));
     return cm_fail(err, status, "%s", text);
 }
 

@@ -405,14 +405,15 @@ static void report_new(struct shaping *s, const struct cm_obstacles *before,
     struct cm_name_set known = {.arena = s->scratch};
 
     for (size_t i = 0; i < before->count; i++)
-        cm_name_set_add(&known, cm_arena_printf(s->scratch, "%s\n%s", before->items[i].place.data,
-                                                before->items[i].reason.data));
+        cm_name_set_add(&known,
+                        cm_arena_printf(s->scratch, "%s\n%s", cm_str_text(before->items[i].place),
+                                        cm_str_text(before->items[i].reason)));
     for (size_t i = 0; i < now->count; i++) {
         const struct cm_obstacle *o = &now->items[i];
-        if (!cm_name_set_has(&known,
-                             cm_arena_printf(s->scratch, "%s\n%s", o->place.data, o->reason.data)))
+        if (!cm_name_set_has(&known, cm_arena_printf(s->scratch, "%s\n%s", cm_str_text(o->place),
+                                                     cm_str_text(o->reason))))
             cm_edit_problem(s->report, "%s%s%s", o->place.size ? o->place.data : "",
-                            o->place.size ? ": " : "", o->reason.data);
+                            o->place.size ? ": " : "", cm_str_text(o->reason));
     }
 }
 

@@ -29,7 +29,7 @@ static void list_blockers(struct cm_obstacles *obstacles, const struct cm_graph 
                                   (long long)node->original_version)
                 : CM_STR("no kernel and no function body");
         cm_obstacles_add(obstacles, CM_UNSUPPORTED, cm_str(cm_node_describe(node).text),
-                         reason.data);
+                         cm_str_text(reason));
     }
 }
 

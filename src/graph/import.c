@@ -291,7 +291,7 @@ static enum cm_status leave_out(struct cm_import_context *context, struct cm_gra
 {
     const struct cm_str what = cm_import_name_node(context->module->arena, proto);
     if (!cm_import_may_go_on(context, status))
-        return cm_error_context(err, status, "%s", what.data);
+        return cm_error_context(err, status, "%s", cm_str_text(what));
     cm_import_note_failure(context, status, what, plain_reason(err->text, proto->op_type), proto);
     for (size_t i = 0; i < proto->output.count; i++)
         if (!cm_import_stand_in(context, graph, proto->output.items[i]))

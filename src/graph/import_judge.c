@@ -103,7 +103,7 @@ static const struct cm_type *meet(struct cm_import_context *context, const char 
     cm_import_note_failure(
         context, CM_BAD_MODEL, cm_arena_printf(arena, "%s '%.*s'", kind, CM_STR_FMT(info->name)),
         cm_arena_printf(arena, "is declared %s, but %s %s",
-                        cm_type_print(arena, module->symbols, declared).data, who.data,
+                        cm_type_print(arena, module->symbols, declared).data, cm_str_text(who),
                         cm_type_print(arena, module->symbols, type).data)
             .data,
         info);

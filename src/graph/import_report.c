@@ -97,7 +97,7 @@ static struct cm_str name_place(struct cm_arena *arena, const struct cm_import_p
     if (!place)
         return CM_STR("");
     const struct cm_str outer = name_place(arena, place->outer);
-    return cm_arena_printf(arena, "%s%s: body '%.*s': ", outer.data,
+    return cm_arena_printf(arena, "%s%s: body '%.*s': ", cm_str_text(outer),
                            cm_import_name_node(arena, place->node).data,
                            CM_STR_FMT(place->attribute));
 }
@@ -148,9 +148,11 @@ void cm_import_note_failure(struct cm_import_context *context, enum cm_status st
             context->function
                 ? cm_arena_printf(arena, "function '%.*s': ", CM_STR_FMT(context->function->name))
                 : CM_STR("");
-        struct cm_obstacle *item = cm_obstacles_add(
-            list, status, cm_arena_printf(arena, "%s%s%s", function.data, outer.data, what.data),
-            reason);
+        struct cm_obstacle *item =
+            cm_obstacles_add(list, status,
+                             cm_arena_printf(arena, "%s%s%s", cm_str_text(function),
+                                             cm_str_text(outer), cm_str_text(what)),
+                             reason);
         if (item) {
             item->kind = report->kind;
             item->subject = subject;

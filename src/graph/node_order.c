@@ -200,12 +200,12 @@ static enum cm_status refuse_circle(const struct sorting *s, size_t node, struct
     const size_t count = s->depth - (from - 1);
     for (size_t i = 0; i < count && i < NAMED_IN_CIRCLE; i++)
         names = cm_arena_printf(
-            arena, "%s%s%s", names.data, i ? ", " : "",
+            arena, "%s%s%s", cm_str_text(names), i ? ", " : "",
             cm_import_name_node(arena, &s->nodes->items[s->stack[from - 1 + i]]).data);
     if (count == 1)
-        return cm_fail(err, CM_BAD_MODEL, "%s reads its own result", names.data);
+        return cm_fail(err, CM_BAD_MODEL, "%s reads its own result", cm_str_text(names));
     return cm_fail(err, CM_BAD_MODEL, "%zu nodes read each other's results in a circle: %s%s",
-                   count, names.data, count > NAMED_IN_CIRCLE ? ", .." : "");
+                   count, cm_str_text(names), count > NAMED_IN_CIRCLE ? ", .." : "");
 }
 
 static void open_node(struct sorting *s, size_t node)

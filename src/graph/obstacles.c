@@ -20,7 +20,7 @@ struct cm_obstacle *cm_obstacles_add(struct cm_obstacles *list, enum cm_status s
     if (!added &&
         status == CM_UNSUPPORTED) /* it was known not to run; this is why in other words */
         return NULL;
-    const struct cm_str key = cm_arena_printf(list->arena, "%s\n%s", own.data, reason);
+    const struct cm_str key = cm_arena_printf(list->arena, "%s\n%s", cm_str_text(own), reason);
     cm_map_insert(&list->seen, list->arena, key, &added);
     if (!added)
         return NULL;
@@ -52,8 +52,8 @@ enum cm_status cm_obstacles_fail_as(const struct cm_obstacles *list, const char 
         const struct cm_obstacle *item = &list->items[shown];
         const size_t room = sizeof text - used;
         const int size =
-            snprintf(text + used, room, "%s%s%s%s", shown ? "; " : "", item->place.data,
-                     item->place.size ? ": " : "", item->reason.data);
+            snprintf(text + used, room, "%s%s%s%s", shown ? "; " : "", cm_str_text(item->place),
+                     item->place.size ? ": " : "", cm_str_text(item->reason));
         if (size < 0 || (size_t)size >= room) {
             if (shown) /* half a sentence after whole ones says nothing */
                 text[used] = 0;

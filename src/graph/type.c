@@ -342,13 +342,14 @@ static struct cm_str print_dims(struct cm_arena *arena, const struct cm_symbols 
         const struct cm_dim dim = type->dims[i];
         const struct cm_str symbol = cm_symbol_name(symbols, dim.symbol);
         if (cm_dim_known(dim))
-            text = cm_arena_printf(arena, "%s%s%lld", text.data, comma, (long long)dim.value);
+            text =
+                cm_arena_printf(arena, "%s%s%lld", cm_str_text(text), comma, (long long)dim.value);
         else if (symbol.size)
-            text = cm_arena_printf(arena, "%s%s%.*s", text.data, comma, CM_STR_FMT(symbol));
+            text = cm_arena_printf(arena, "%s%s%.*s", cm_str_text(text), comma, CM_STR_FMT(symbol));
         else
-            text = cm_arena_printf(arena, "%s%s?", text.data, comma);
+            text = cm_arena_printf(arena, "%s%s?", cm_str_text(text), comma);
     }
-    return cm_arena_printf(arena, "%s]", text.data);
+    return cm_arena_printf(arena, "%s]", cm_str_text(text));
 }
 
 struct cm_str cm_type_print(struct cm_arena *arena, const struct cm_symbols *symbols,

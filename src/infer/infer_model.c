@@ -130,7 +130,7 @@ static void check_bindings(struct cm_inferring *i, size_t entry, const struct cm
                             CM_STR_FMT(binding->value), cm_type_print(arena, symbols, given).data,
                             CM_STR_FMT(binding->key), cm_type_print(arena, symbols, wanted).data);
         cm_obstacles_add(&i->report->problems, CM_BAD_MODEL,
-                         cm_arena_printf(arena, "training info %zu", entry), reason.data);
+                         cm_arena_printf(arena, "training info %zu", entry), cm_str_text(reason));
     }
 }
 
@@ -192,7 +192,7 @@ static void name_algorithms(struct cm_obstacles *list)
         char *end;
         if (!cm_str_starts(*place, before))
             continue;
-        const unsigned long number = strtoul(place->data + sizeof before - 1, &end, 10);
+        const unsigned long number = strtoul(cm_str_text(*place) + sizeof before - 1, &end, 10);
         *place = cm_arena_printf(list->arena, "training info %lu: algorithm%s", number - 1, end);
     }
 }

@@ -97,7 +97,7 @@ static enum cm_status map_in_folder(struct opening *opening, struct cm_str name,
 {
     const struct cm_str path = cm_path_join(&opening->set->arena, cm_str(opening->path), name);
 
-    return map_file(opening, path.data, out);
+    return map_file(opening, cm_str_text(path), out);
 }
 
 static bool contains(struct cm_str text, const char *part)
@@ -167,11 +167,11 @@ static enum cm_status add_idx(struct opening *opening, struct cm_str name, struc
 
     if (!name.size)
         return CM_OK;
-    CM_TRY(map_file(opening, path.data, &bytes));
+    CM_TRY(map_file(opening, cm_str_text(path), &bytes));
     return cm_error_context(
         opening->err,
         cm_rows_idx(&opening->set->arena, name, bytes, &opening->set->rows, opening->err), "%.600s",
-        path.data);
+        cm_str_text(path));
 }
 
 static enum cm_status open_idx(struct opening *opening, struct cm_str images, struct cm_str labels)
@@ -205,7 +205,7 @@ static enum cm_status open_idx_pair(struct opening *opening, bool *is_pair)
             cm_arena_str(arena, (struct cm_str){opening->path, (size_t)(at - opening->path)});
         struct stat facts;
 
-        if (!images.size || !at[1] || stat(images.data, &facts) != 0)
+        if (!images.size || !at[1] || stat(cm_str_text(images), &facts) != 0)
             continue;
         *is_pair = true;
         return open_idx(opening, images, cm_arena_str(arena, cm_str(at + 1)));

@@ -44,7 +44,7 @@ static enum cm_status read_real(struct elements *e, const struct cm_tensor *t, i
     CM_TRY(cm_dialect_number(&e->lex, &number));
     if (cm_str_starts(number.text, "0x")) {
         const struct cm_str text = cm_arena_str(e->r->arena, number.text);
-        const unsigned long long bits = text.size > 18 ? 0 : strtoull(text.data, NULL, 16);
+        const unsigned long long bits = text.size > 18 ? 0 : strtoull(cm_str_text(text), NULL, 16);
         if (text.size > 18 || (width < 64 && bits >> width))
             return fail(e, CM_BAD_MODEL, "more bits than the element type has");
         set_bits(t, i, bits);

@@ -48,7 +48,7 @@ enum cm_status cm_dialect_read_float(struct cm_dialect_reader *r,
     if (!cm_str_starts(attr->text, "0x"))
         return cm_number_to_float(&r->tree.lex, &number, out);
     const struct cm_str text = cm_arena_str(r->arena, attr->text);
-    const unsigned long long bits = strtoull(text.data, NULL, 16);
+    const unsigned long long bits = strtoull(cm_str_text(text), NULL, 16);
     const uint32_t low = (uint32_t)bits;
     if (text.size > 10)
         return cm_dialect_refuse(r, attr->at, CM_BAD_MODEL, "more bits than f32 has");

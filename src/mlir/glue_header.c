@@ -77,7 +77,7 @@ static void put_numbers(struct cm_glue_writer *w, const struct cm_glue_ports *po
                 names[i] = cm_arena_printf(w->arena, "%.*s_%zu", CM_STR_FMT(names[i]), i);
                 j = SIZE_MAX; /* from the start */
             }
-        cm_glue_put(t, "    %s_%s_%s = %zu, /* ", big.data, kind, names[i].data, i);
+        cm_glue_put(t, "    %s_%s_%s = %zu, /* ", cm_str_text(big), kind, cm_str_text(names[i]), i);
         cm_glue_put_comment(t, port->name);
         cm_glue_put(t, ": ");
         cm_glue_put_comment(t, cm_mlir_port_type(w->arena, port));
@@ -86,8 +86,8 @@ static void put_numbers(struct cm_glue_writer *w, const struct cm_glue_ports *po
             cm_glue_put(t, ", %zu bytes", port->bytes);
         cm_glue_put(t, " */\n");
     }
-    cm_glue_put(t, "    %s_%sPUTS = %zu\n};\n\n", big.data, strcmp(kind, "IN") == 0 ? "IN" : "OUT",
-                ports->count);
+    cm_glue_put(t, "    %s_%sPUTS = %zu\n};\n\n", cm_str_text(big),
+                strcmp(kind, "IN") == 0 ? "IN" : "OUT", ports->count);
 }
 
 static void put_tensor(struct cm_glue_writer *w)
@@ -258,7 +258,7 @@ void cm_glue_put_header(struct cm_glue_writer *w)
 {
     const struct cm_glue_options *o = w->options;
     const struct cm_str name = upper(w->arena, cm_str(o->name));
-    const char *big = name.data;
+    const char *big = cm_str_text(name);
     struct cm_glue_text *t = &w->header;
 
     cm_glue_put(t, "/* ");

@@ -480,7 +480,7 @@ enum cm_status cm_mlir_elementwise(struct cm_mlir_lowering *l, const struct cm_n
                : cm_arena_printf(l->arena, "%%g%zu:%d", number, node->n_outputs);
     const struct cm_str begin =
         cm_arena_printf(l->arena, "%.*s = linalg.generic {indexing_maps = [", CM_STR_FMT(name));
-    put_line(l, begin.data, &head.maps, "],", NULL, "");
+    put_line(l, cm_str_text(begin), &head.maps, "],", NULL, "");
     put_line(l, "    iterator_types = [", &parallel, "]}", NULL, "");
     if (head.ins.count)
         put_line(l, "    ins(", &head.ins, " : ", &head.in_types, ")");

@@ -174,7 +174,7 @@ static enum cm_status open_file(const struct cm_external_files *files, struct cm
         return cm_fail(err, CM_BAD_MODEL, "there is no file '%.*s' in folder '%.600s'",
                        CM_STR_FMT(location), files->folder);
     CM_TRY(status);
-    status = cm_fd_map(fd, out->location.data, files->copy, &out->mapping, err);
+    status = cm_fd_map(fd, cm_str_text(out->location), files->copy, &out->mapping, err);
     if (status == CM_OK && fstat(fd, &facts) == 0) {
         out->device = (uint64_t)facts.st_dev;
         out->inode = (uint64_t)facts.st_ino;

@@ -133,10 +133,10 @@ static bool holds(const struct job *job, struct cm_str name, struct cm_str bytes
     struct stat facts;
     int fd;
 
-    if (cm_file_open_beneath(job->folder.data, name, 0, &fd, NULL) != CM_OK)
+    if (cm_file_open_beneath(cm_str_text(job->folder), name, 0, &fd, NULL) != CM_OK)
         return false;
     const bool worth = fstat(fd, &facts) == 0 && (uint64_t)facts.st_size == bytes.size &&
-                       cm_fd_map(fd, name.data, false, &mapping, NULL) == CM_OK;
+                       cm_fd_map(fd, cm_str_text(name), false, &mapping, NULL) == CM_OK;
     close(fd);
     if (!worth)
         return false;
@@ -207,7 +207,7 @@ static enum cm_status keep_file(struct job *job, struct cm_str location, uint64_
 
     *out = 1;
     CM_TRY(cm_external_file(job->file->files, location, &old, job->err));
-    if (is_file(target.data, old.device, old.inode))
+    if (is_file(cm_str_text(target), old.device, old.inode))
         return CM_OK;
     CM_TRY(new_data_file(job, location, &old.bytes, &file));
     file->is_copy = true;
@@ -462,7 +462,8 @@ static void fill_report(struct job *job)
             continue;
         report->external_bytes += file->size;
         if (report->external_files++ == 0)
-            snprintf(report->external_name, sizeof report->external_name, "%s", file->name.data);
+            snprintf(report->external_name, sizeof report->external_name, "%s",
+                     cm_str_text(file->name));
     }
     for (size_t i = 0; i < job->tensors.count; i++) {
         report->moved_out += job->tensors.items[i].action == MOVE_OUT;

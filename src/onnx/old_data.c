@@ -55,7 +55,8 @@ static enum cm_status collect_candidate(void *arg, struct cm_tensor_proto *tenso
     if (!cm_tensor_proto_location(tensor, &location))
         return CM_OK;
     cm_map_insert(&collect->seen, collect->arena, location, &added);
-    if (!added || cm_file_open_beneath(collect->old->folder.data, location, 0, &fd, NULL) != CM_OK)
+    if (!added ||
+        cm_file_open_beneath(cm_str_text(collect->old->folder), location, 0, &fd, NULL) != CM_OK)
         return CM_OK;
     const bool known = fstat(fd, &facts) == 0;
     close(fd);
@@ -121,7 +122,7 @@ static bool is_named_like_ours(struct cm_arena *arena, const struct cm_old_data 
     const struct cm_str model = cm_str(cm_path_name(old->path));
     const struct cm_str stem = without_extension(model);
     const struct cm_str names[] = {
-        cm_arena_printf(arena, "%s.data", model.data),
+        cm_arena_printf(arena, "%s.data", cm_str_text(model)),
         cm_arena_printf(arena, "%.*s.data", CM_STR_FMT(stem)),
         cm_str(external_name),
     };
@@ -147,7 +148,7 @@ static enum cm_status collect_used(void *arg, struct cm_tensor_proto *tensor)
     if (!added)
         return CM_OK;
     const struct cm_str path = cm_path_join(collect->arena, collect->old->folder, location);
-    if (stat(path.data, &facts) != 0)
+    if (stat(cm_str_text(path), &facts) != 0)
         return CM_OK;
     struct identity *key = CM_NEW(collect->arena, struct identity);
     *key = identity_of(&facts);
@@ -183,7 +184,7 @@ static void close_folder(void *folder)
 /* False when a neighbour could not be asked. */
 static bool note_neighbours(struct collect *collect)
 {
-    DIR *folder = opendir(collect->old->folder.data);
+    DIR *folder = opendir(cm_str_text(collect->old->folder));
     size_t asked = 0;
 
     if (!folder)
@@ -194,7 +195,7 @@ static bool note_neighbours(struct collect *collect)
         if (!is_model_name(name) || cm_str_is(name, cm_path_name(collect->old->path)))
             continue;
         const struct cm_str path = cm_path_join(collect->arena, collect->old->folder, name);
-        if (++asked > MAX_NEIGHBOURS || !note_uses(collect, path.data))
+        if (++asked > MAX_NEIGHBOURS || !note_uses(collect, cm_str_text(path)))
             return false;
     }
     return true;
@@ -225,7 +226,7 @@ static void remove_unused(struct collect *collect, const struct removal *removal
         const struct cm_str path = cm_path_join(collect->arena, old->folder, item->location);
         const bool ours =
             is_named_like_ours(collect->arena, old, item->location, removal->external_name);
-        if (ours && unlink(path.data) == 0)
+        if (ours && unlink(cm_str_text(path)) == 0)
             removal->report->old_removed++;
         else
             leave(removal->report, item, 1);

@@ -269,7 +269,7 @@ static enum cm_status import_all(struct conversion *c)
     for (size_t i = 0; i < found.count; i++)
         if (found.items[i].status != CM_UNSUPPORTED) {
             cm_obstacles_add(&c->report->broken, found.items[i].status, found.items[i].place,
-                             found.items[i].reason.data);
+                             cm_str_text(found.items[i].reason));
             *cm_map_insert(&c->broken, c->arena, found.items[i].place, NULL) =
                 (uint64_t)(uintptr_t)found.items[i].reason.data;
         }

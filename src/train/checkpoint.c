@@ -118,11 +118,12 @@ static enum cm_status compare(const struct cm_notes *were, const struct cm_notes
         if (cm_str_equal(was, value))
             continue;
         if (options->difference)
-            options->difference(options->difference_arg, key.data, was.data, value.data);
+            options->difference(options->difference_arg, cm_str_text(key), cm_str_text(was),
+                                cm_str_text(value));
         if (used < sizeof list)
             used += (size_t)snprintf(list + used, sizeof list - used,
                                      "%s%.80s was %.80s, now it is %.80s", used ? "; " : "",
-                                     key.data, was.data, value.data);
+                                     cm_str_text(key), cm_str_text(was), cm_str_text(value));
     }
     if (!used || options->anyway)
         return CM_OK;
@@ -139,10 +140,10 @@ static struct cm_str notes_text(struct cm_arena *arena, const struct cm_notes *n
     struct cm_str all = CM_STR("{");
 
     for (size_t i = 0; i < notes->count; i++)
-        all = cm_arena_printf(arena, "%s%s%s:%s", all.data, i ? "," : "",
+        all = cm_arena_printf(arena, "%s%s%s:%s", cm_str_text(all), i ? "," : "",
                               cm_json_quote(arena, notes->items[i].key).data,
                               cm_json_quote(arena, notes->items[i].value).data);
-    return cm_arena_printf(arena, "%s}", all.data);
+    return cm_arena_printf(arena, "%s}", cm_str_text(all));
 }
 
 enum cm_status cm_checkpoint_write(const struct cm_checkpoint *checkpoint,

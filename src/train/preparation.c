@@ -96,10 +96,10 @@ enum cm_status cm_preparation_verdict(struct cm_preparation *p)
     if (list->count == 0)
         return CM_OK;
     if (list->count == 1)
-        return cm_fail(p->err, status, "%s", list->items[0].data);
+        return cm_fail(p->err, status, "%s", cm_str_text(list->items[0]));
     for (size_t i = 0; i < list->count && used < sizeof text; i++)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s(%zu) %s", i ? "; " : "",
-                                 i + 1, list->items[i].data);
+                                 i + 1, cm_str_text(list->items[i]));
     return cm_fail(p->err, status, "the model cannot be prepared, for %zu reasons: %s", list->count,
                    text);
 }
@@ -114,9 +114,9 @@ static enum cm_status block_obstacles(struct cm_preparation *p, enum cm_status s
     if (status == CM_OK)
         return CM_OK;
     for (size_t i = 0; i < p->obstacles->count; i++)
-        cm_preparation_block(p, "%s%s%s", p->obstacles->items[i].place.data,
+        cm_preparation_block(p, "%s%s%s", cm_str_text(p->obstacles->items[i].place),
                              p->obstacles->items[i].place.size ? ": " : "",
-                             p->obstacles->items[i].reason.data);
+                             cm_str_text(p->obstacles->items[i].reason));
     if (!p->obstacles->count)
         cm_preparation_block(p, "%s", p->err->text);
     return known ? cm_preparation_verdict(p) : status;

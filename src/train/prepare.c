@@ -15,7 +15,7 @@ static struct cm_str list_outputs(struct cm_preparation *p)
     struct cm_str list = CM_STR("");
 
     for (size_t i = 0; i < graph->output.count; i++)
-        list = cm_arena_printf(p->arena, "%s%s'%.*s'", list.data, i ? ", " : "",
+        list = cm_arena_printf(p->arena, "%s%s'%.*s'", cm_str_text(list), i ? ", " : "",
                                CM_STR_FMT(graph->output.items[i].name));
     return list;
 }

@@ -382,8 +382,8 @@ static cm_value *find_outputs(struct plan *p, const char *place, const struct cm
 
     for (size_t i = 0; status && i < found->count; i++)
         cm_block(p->blockers, found->items[i].status, "%s: %s%s%s", place,
-                 found->items[i].place.data, found->items[i].place.size ? ": " : "",
-                 found->items[i].reason.data);
+                 cm_str_text(found->items[i].place), found->items[i].place.size ? ": " : "",
+                 cm_str_text(found->items[i].reason));
     if (status && !found->count)
         cm_block(p->blockers, status, "%s: %s", place, err.text);
     return status ? NULL : values;

@@ -143,7 +143,7 @@ static struct cm_str describe_inputs(const struct cm_loop *l)
         const struct cm_str array =
             cm_dataset_field(facts->dataset, (size_t)facts->fields[i])->name;
 
-        all = cm_arena_printf(l->arena, "%s%s%.*s from %.*s%s", all.data, i ? ", " : "",
+        all = cm_arena_printf(l->arena, "%s%s%.*s from %.*s%s", cm_str_text(all), i ? ", " : "",
                               CM_STR_FMT(name), CM_STR_FMT(array),
                               cm_feeder_scales(l->feeder, i) ? " as 0 to 1" : "");
     }

@@ -106,3 +106,12 @@ try upgrade refused.onnxtxt --opset 19 2>&1
 try upgrade refused.onnxtxt -o no.onnx --opset new 2>&1
 try upgrade refused.onnxtxt -o no.onnx --opset 99 2>&1
 try upgrade refused.onnxtxt -o no.onnx --opset ai.onnx.ml=3 2>&1
+
+echo '-- a domain is shown as long as it is, though the file goes on behind it'
+cat >ml.onnxtxt <<'TEXT'
+<ir_version: 8, opset_import: ["" : 17, "ai.onnx.ml" : 1]>
+g (float[N,2] x) => (float[N,2] y) { y = ai.onnx.ml.Scaler <offset = [0.0], scale = [1.0]> (x) }
+TEXT
+try upgrade ml.onnxtxt -o ml.onnx 2>&1
+try downgrade ml.onnx -o down.onnx --opset 17 --opset ai.onnx.ml=1 2>&1
+try upgrade ml.onnxtxt -o no.onnx --opset ai.onnx.ml=99 2>&1

@@ -152,6 +152,6 @@ enum cm_status cm_softmax_grad(struct cm_grad *g)
     const struct cm_str op =
         cm_arena_printf(arena, "ai.cameo::%.*sGrad", CM_STR_FMT(g->node->op_type));
     return cm_grad_set(g, 0,
-                       cm_emit_with(g, op.data, CM_ATTRIBUTES(axis), cm_grad_incoming(g, 0),
+                       cm_emit_with(g, cm_str_text(op), CM_ATTRIBUTES(axis), cm_grad_incoming(g, 0),
                                     cm_grad_output(g, 0)));
 }
