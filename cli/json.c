@@ -5,6 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void put_escaped(FILE *to, const unsigned char *bytes, size_t length)
+{
+    uint32_t code = length > 1 ? bytes[0] & (0x7fu >> length) : bytes[0];
+
+    for (size_t i = 1; i < length; i++)
+        code = code << 6 | (bytes[i] & 0x3fu);
+    if (code > 0xffff) { /* two halves */
+        fprintf(to, "\\u%04x", 0xd800 + ((code - 0x10000) >> 10));
+        code = 0xdc00 + ((code - 0x10000) & 0x3ff);
+    }
+    fprintf(to, "\\u%04x", code);
+}
+
 void cli_put_quoted(FILE *to, const char *data, size_t size)
 {
     const unsigned char *bytes = (const unsigned char *)data;
@@ -17,10 +30,8 @@ void cli_put_quoted(FILE *to, const char *data, size_t size)
             fputs("\\ufffd", to);
         else if (bytes[i] == '"' || bytes[i] == '\\')
             fprintf(to, "\\%c", bytes[i]);
-        else if (bytes[i] < 32 || bytes[i] == 127)
-            fprintf(to, "\\u%04x", bytes[i]);
-        else if (bytes[i] == 0xc2 && bytes[i + 1] < 0xa0) /* controls too, to some terminals */
-            fprintf(to, "\\u%04x", bytes[i + 1]);
+        else if (cameo_text_unprintable((struct cameo_text){data + i, size - i}))
+            put_escaped(to, bytes + i, length);
         else
             fwrite(bytes + i, 1, length, to);
         i += length ? length : 1;

@@ -27,17 +27,17 @@ size_t cli_utf8_length(const unsigned char *data, size_t size)
     return length;
 }
 
-/* One character, or a stand-in for it, into room; advances *at and returns the columns. Code points
- * U+0080 to U+009F are controls too. */
+/* One character, or a stand-in for its first byte, into room; advances *at and returns the columns.
+ * The other bytes of a character alone are no UTF-8, so each of them gets a stand-in too. */
 static size_t spell(char room[8], const unsigned char *data, size_t size, size_t *at,
                     size_t *written)
 {
     const unsigned char *here = data + *at;
-    const size_t length = cli_utf8_length(here, size - *at);
-    const bool control =
-        here[0] < 32 || here[0] == 127 || (length == 2 && here[0] == 0xc2 && here[1] < 0xa0);
+    const struct cameo_text rest = {(const char *)here, size - *at};
 
-    if (length > 0 && !control) {
+    if (!cameo_text_unprintable(rest)) {
+        const size_t length = cli_utf8_length(here, size - *at);
+
         memcpy(room, here, length);
         *at += length;
         *written = length;

@@ -132,6 +132,11 @@ struct cameo_text {
     size_t size;
 };
 
+/* Bytes of the first character of a text that is not empty, if a terminal would act on it or not
+ * show it: control characters, those that turn the direction of writing, those without width, bytes
+ * that are no UTF-8. 0: it shows as it is. Messages of errors hold none, but for ends of lines. */
+CAMEO_API size_t cameo_text_unprintable(struct cameo_text text);
+
 /* A key with its value: metadata, bindings. */
 struct cameo_entry {
     struct cameo_text key, value;

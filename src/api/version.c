@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/api.h"
 
+#include "base/printable.h"
 #include "schema/schema.h"
 #include "tensor/dtype.h"
 
@@ -158,4 +159,9 @@ struct cameo_entry *cm_api_entries(struct cm_arena *arena, const struct cm_entri
         entries[i].value = cm_api_text(arena, from->items[i].value);
     }
     return entries;
+}
+
+size_t cameo_text_unprintable(struct cameo_text text)
+{
+    return text.size ? cm_str_unprintable((struct cm_str){text.data, text.size}) : 0;
 }

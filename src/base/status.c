@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/status.h"
 
+#include "base/printable.h"
+
 static void cut_mark(char *text, size_t size, int wanted)
 {
     if (wanted >= 0 && (size_t)wanted >= size && size > 4)
@@ -18,6 +20,7 @@ enum cm_status cm_fail(struct cm_error *err, enum cm_status status, const char *
     const int wanted = vsnprintf(err->text, sizeof err->text, format, args);
     va_end(args);
     cut_mark(err->text, sizeof err->text, wanted);
+    cm_make_printable(err->text, sizeof err->text);
     return status;
 }
 
@@ -32,6 +35,7 @@ enum cm_status cm_error_context(struct cm_error *err, enum cm_status status, con
     const int wanted = vsnprintf(place, sizeof place, format, args);
     va_end(args);
     cut_mark(place, sizeof place, wanted);
+    cm_make_printable(place, sizeof place);
 
     char reason[CM_ERROR_SIZE];
     memcpy(reason, err->text, sizeof reason);

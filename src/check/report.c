@@ -1,6 +1,7 @@
 /* The list of findings: rule rows, and spelling out places and reasons. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
+#include "base/printable.h"
 #include "check/checker.h"
 #include "tensor/dtype.h"
 
@@ -71,17 +72,21 @@ static struct line spell_place(const struct cm_model_place *place)
     return line;
 }
 
-/* Names come from the file and go to a terminal or a log: no control characters, no broken UTF-8.
- */
+/* Names come from the file and go to a terminal or a log: each byte of what must not is '?'. */
 static struct cm_str printable(struct cm_arena *arena, const char *text, size_t size)
 {
     char *copy = cm_arena_alloc(arena, size + 1);
-    const bool is_utf8 = cm_str_is_utf8((struct cm_str){text, size});
 
-    for (size_t i = 0; i < size; i++) {
-        const unsigned char byte = (unsigned char)text[i];
+    for (size_t i = 0; i < size;) {
+        const struct cm_str rest = {text + i, size - i};
+        const size_t hidden = cm_str_unprintable(rest);
+        const size_t step = hidden ? hidden : cm_str_character(rest);
 
-        copy[i] = byte < 0x20 || byte == 0x7f || (byte >= 0x80 && !is_utf8) ? '?' : text[i];
+        if (hidden)
+            memset(copy + i, '?', step);
+        else
+            memcpy(copy + i, text + i, step);
+        i += step;
     }
     return (struct cm_str){copy, size};
 }

@@ -1,5 +1,6 @@
 /* The printer's pen: buffered text, names, strings and whole numbers. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/printable.h"
 #include "onnx/syntax_lex.h"
 #include "onnx/syntax_names.h"
 #include "onnx/syntax_print.h"
@@ -74,18 +75,10 @@ void cm_put_spaces(struct cm_printer *p, int count)
         cm_put(p, " ", 1);
 }
 
-/* Bytes at the start of rest that a terminal may take for orders: control characters, among them
- * U+0080 to U+009F, but for ends of lines and tabs; and what is no UTF-8. */
+/* Ends of lines and tabs stay: the text is read by people too. */
 static size_t unprintable(struct cm_str rest)
 {
-    const unsigned char first = (unsigned char)rest.data[0];
-    const size_t length = cm_str_character(rest);
-
-    if (length == 0)
-        return 1;
-    if (length == 2 && first == 0xc2 && (unsigned char)rest.data[1] < 0xa0)
-        return 2;
-    return first == 127 || (first < 32 && first != '\n' && first != '\t');
+    return rest.data[0] == '\n' || rest.data[0] == '\t' ? 0 : cm_str_unprintable(rest);
 }
 
 static void put_bytes(struct cm_printer *p, const char *bytes, size_t size)
