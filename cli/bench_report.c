@@ -12,7 +12,7 @@
 /* A line of /proc/self/status, "VmRSS:   1234 kB", as bytes; 0 when there is none. */
 static uint64_t status_line(const char *name)
 {
-    FILE *file = fopen("/proc/self/status", "r");
+    FILE *file = cli_or_absent(fopen("/proc/self/status", "r"));
     char line[256];
     unsigned long long kilobytes = 0;
     const size_t size = strlen(name);
@@ -65,14 +65,12 @@ static double at(const double *sorted, size_t count, double share)
 
 static bool add_up(const struct bench_times *times, struct figures *out)
 {
-    double *sorted = malloc(times->count * sizeof *sorted + 1);
     double sum = 0;
 
     *out = (struct figures){0};
-    if (!sorted || !times->count) {
-        free(sorted);
+    if (!times->count)
         return false;
-    }
+    double *sorted = cli_alloc(times->count, sizeof *sorted);
     memcpy(sorted, times->runs, times->count * sizeof *sorted);
     qsort(sorted, times->count, sizeof *sorted, by_size);
     for (size_t i = 0; i < times->count; i++)

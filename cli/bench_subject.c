@@ -87,9 +87,7 @@ static void leave_out_state(struct bench_subject *s)
         if (inputs->given[i] || input->rank < 0 || input->rank > 64 ||
             !is_state(s->fed_session, input))
             continue;
-        kept = malloc(sizeof *kept);
-        if (!kept)
-            continue;
+        kept = cli_alloc(1, sizeof *kept);
         for (int d = 0; d < input->rank; d++)
             kept->dims[d] = input->dims[d].size;
         kept->tensor = cameo_tensor_of(input->dtype, input->rank, kept->dims, NULL, 0);
@@ -120,7 +118,8 @@ static int open_fed(struct bench_subject *s)
     const struct cameo_model *model = s->fed_step ? s->fed_step : model_of(s, s->fed_model);
     if (cameo_session_new(model, &options, &s->fed_session, &err) != CAMEO_OK)
         return cli_fail_model(model, &options, &err);
-    return cli_inputs_begin(&s->inputs, "bench", s->fed_session);
+    cli_inputs_begin(&s->inputs, "bench", s->fed_session);
+    return CLI_YES;
 }
 
 static int make_rest(struct bench_subject *s, const struct cli_make *make,
@@ -202,11 +201,8 @@ static int make_ready(struct bench_subject *s)
     const struct cameo_model *model = model_of(s, s->model);
     if (cameo_session_new(model, &session, &s->session, &err) != CAMEO_OK)
         return cli_fail_model(model, &session, &err);
-    s->fetches = calloc(cameo_session_output_count(s->session) + 1, sizeof *s->fetches);
-    if (s->fetches)
-        return CLI_YES;
-    cli_complain("no memory for the outputs");
-    return CLI_MACHINE;
+    s->fetches = cli_alloc(cameo_session_output_count(s->session), sizeof *s->fetches);
+    return CLI_YES;
 }
 
 int bench_open(struct bench_subject *s, const struct cli_make *make,

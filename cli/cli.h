@@ -11,7 +11,9 @@
 
 #if defined(__GNUC__)
 #define CLI_PRINTF(text, first) __attribute__((format(printf, text, first)))
+#define CLI_NORETURN __attribute__((noreturn))
 #else
+#define CLI_NORETURN
 #define CLI_PRINTF(text, first)
 #endif
 
@@ -107,6 +109,20 @@ int cli_fail_training(struct cameo_model *model, const struct cameo_trainer_opti
 void cli_note_newer(const struct cameo_model *model);
 /* "cameo: <sentence>" on stderr. */
 void cli_complain(const char *format, ...) CLI_PRINTF(1, 2);
+
+/* Memory of the command: none of these returns NULL. Where there is no memory they end the command
+ * with a sentence and CLI_MACHINE. free() gives it back. */
+void *cli_alloc(size_t count, size_t size); /* zeroed */
+/* items, of which count of *room are used, moved to where there is room for one more. */
+void *cli_grow(void *items, size_t count, size_t *room, size_t size);
+char *cli_copy(const char *text);
+/* A stream that writes to memory; its text is there once it is closed. */
+FILE *cli_open_text(char **text, size_t *size);
+void cli_close_text(FILE *to);
+/* What fopen or opendir returned, where NULL would mean that there is no such file: lack of memory
+ * ends the command instead. */
+void *cli_or_absent(void *opened);
+CLI_NORETURN void cli_no_memory(void);
 
 /* The program at the other end of a pipe has had enough: no failure, but no use to go on either. */
 extern volatile sig_atomic_t cli_reader_gone;

@@ -15,21 +15,10 @@ static bool json_output, on_request;
 
 enum { LEAST_RUNS = 5, MOST_RUNS = 10000000, SECONDS = 3 };
 
-static int note(struct bench_times *times, double ms)
+static void note(struct bench_times *times, double ms)
 {
-    if (times->count == times->room) {
-        const size_t room = times->room * 2 + 1024;
-        double *grown = realloc(times->runs, room * sizeof *grown);
-
-        if (!grown) {
-            cli_complain("no memory for the times");
-            return CLI_MACHINE;
-        }
-        times->runs = grown;
-        times->room = room;
-    }
+    times->runs = cli_grow(times->runs, times->count, &times->room, sizeof *times->runs);
     times->runs[times->count++] = ms;
-    return CLI_YES;
 }
 
 static int run_and_note(struct bench_times *times)
@@ -39,7 +28,8 @@ static int run_and_note(struct bench_times *times)
 
     if (bench_run(&subject, NULL, &ms, &err) != CAMEO_OK)
         return cli_fail(&err);
-    return note(times, ms);
+    note(times, ms);
+    return CLI_YES;
 }
 
 static int measure(struct bench_times *times)

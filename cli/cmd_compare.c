@@ -18,33 +18,13 @@ static const char *const part_units[] = {"node", "tensor", "value"};
 
 /* ---- rows ---- */
 
-static char *copy(const char *text)
-{
-    const size_t size = strlen(text) + 1;
-    char *made = malloc(size);
-
-    if (!made) {
-        cli_complain("no memory for the differences");
-        exit(CLI_MACHINE);
-    }
-    memcpy(made, text, size);
-    return made;
-}
-
 void compare_add(struct comparison *c, enum compare_part part, const char *kind, const char *name,
                  const struct cameo_difference *difference, const char *format, ...)
 {
     char text[1200] = "";
     va_list args;
 
-    if (c->count == c->room) {
-        c->room = c->room * 2 + 64;
-        c->rows = realloc(c->rows, c->room * sizeof *c->rows);
-        if (!c->rows) {
-            cli_complain("no memory for the differences");
-            exit(CLI_MACHINE);
-        }
-    }
+    c->rows = cli_grow(c->rows, c->count, &c->room, sizeof *c->rows);
     va_start(args, format);
     if (format)
         vsnprintf(text, sizeof text, format, args);
@@ -53,8 +33,8 @@ void compare_add(struct comparison *c, enum compare_part part, const char *kind,
         .part = part,
         .differs = strcmp(kind, "note") != 0,
         .kind = kind,
-        .name = copy(name),
-        .text = copy(text),
+        .name = cli_copy(name),
+        .text = cli_copy(text),
         .measured = difference != NULL,
         .difference = difference ? *difference : (struct cameo_difference)CAMEO_DIFFERENCE_INIT};
 }

@@ -109,7 +109,7 @@ static void tell(void *arg, const char *what)
 
 /* All that keeps a model from being compiled, a line each. */
 struct refusals {
-    FILE *lines; /* or NULL */
+    FILE *lines;
     size_t count;
 };
 
@@ -117,7 +117,7 @@ static void note_refusal(void *arg, const char *what)
 {
     struct refusals *refusals = arg;
 
-    if (refusals->lines && refusals->count++ < CLI_LINES_MAX)
+    if (refusals->count++ < CLI_LINES_MAX)
         fprintf(refusals->lines, "%scameo: %s", refusals->count > 1 ? "\n" : "", what);
 }
 
@@ -133,7 +133,7 @@ static int fail(const struct cameo_model *model, const struct refusals *refusals
     }
     if (!refusals->count && !train_step)
         return cli_fail_model(model, NULL, err);
-    if (refusals->count < 2 || !list || !lines)
+    if (refusals->count < 2 || !list)
         return cli_fail(err);
     cli_complain("%.*s", (int)(list - err->message + (long)strlen(" reasons:")), err->message);
     cli_put_lines(stderr, lines, strlen(lines));
@@ -245,12 +245,11 @@ static int compile(const struct cameo_model *model, const char *path,
     }
     cli_note_newer(model);
     options->cancel = cli_stop_on_signal();
-    refusals.lines = open_memstream(&lines, &size);
+    refusals.lines = cli_open_text(&lines, &size);
     options->refused = note_refusal;
     options->refused_arg = &refusals;
     const enum cameo_status status = cameo_model_compile(model, options, &report, &err);
-    if (refusals.lines)
-        fclose(refusals.lines);
+    cli_close_text(refusals.lines);
     const int code = status ? fail(model, &refusals, lines, &err) : CLI_YES;
     free(lines);
     if (status)
@@ -265,7 +264,7 @@ static int compile(const struct cameo_model *model, const char *path,
 static bool is_foreign_header(const char *path)
 {
     char line[400] = "";
-    FILE *file = fopen(path, "r");
+    FILE *file = cli_or_absent(fopen(path, "r"));
 
     if (!file)
         return false;

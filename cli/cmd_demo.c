@@ -31,7 +31,7 @@ static int folder_failed(const char *folder)
 
 static bool is_empty(const char *folder)
 {
-    DIR *list = opendir(folder);
+    DIR *list = cli_or_absent(opendir(folder));
     const struct dirent *entry;
     bool empty = list != NULL;
 

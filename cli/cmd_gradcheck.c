@@ -91,7 +91,8 @@ static int feed_and_check(const struct cameo_model *model)
     /* The session is there to say what the inputs are. */
     if (cameo_session_new(model, NULL, &session, &err) != CAMEO_OK)
         return cli_fail_model(model, NULL, &err);
-    int code = cli_inputs_begin(&inputs, "gradcheck", session);
+    int code = CLI_YES;
+    cli_inputs_begin(&inputs, "gradcheck", session);
     inputs.any_type = true;
     for (size_t i = 0; i < input_texts.count && code == CLI_YES; i++)
         code = cli_inputs_add(&inputs, input_texts.items[i]);

@@ -10,26 +10,12 @@ static struct cli_texts folds;
 
 void *graph_memory(size_t count, size_t size)
 {
-    void *memory = calloc(count, size);
-
-    if (!memory) {
-        cli_complain("no memory for the drawing");
-        exit(CLI_MACHINE);
-    }
-    return memory;
+    return cli_alloc(count, size);
 }
 
 void *graph_grow(void *items, size_t count, size_t *room, size_t size)
 {
-    if (count < *room)
-        return items;
-    *room = *room * 2 + 16;
-    items = realloc(items, *room * size);
-    if (!items) {
-        cli_complain("no memory for the drawing");
-        exit(CLI_MACHINE);
-    }
-    return items;
+    return cli_grow(items, count, room, size);
 }
 
 typedef void write_fn(FILE *to, const struct graph_drawing *drawing);

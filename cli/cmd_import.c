@@ -20,17 +20,7 @@ static char *read_text(const char *path)
     size_t size = 0, room = 0, got = 1;
 
     while (file && got && size < TEXT_MAX) {
-        if (size + 1 >= room) {
-            char *more = realloc(text, room = 2 * room + 65536);
-
-            if (!more) {
-                free(text);
-                fclose(file);
-                cli_complain("import: no memory for '%s'", path);
-                return NULL;
-            }
-            text = more;
-        }
+        text = cli_grow(text, size + 1, &room, 1);
         got = fread(text + size, 1, room - size - 1, file);
         size += got;
     }

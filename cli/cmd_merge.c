@@ -87,11 +87,7 @@ static int merge_models(struct cameo_model *a, struct cameo_model *b)
 
     cli_names_split(&map_texts, &texts);
     const size_t count = texts.count ? texts.count : same_names(a, b, NULL);
-    struct cameo_merge_pair *pairs = calloc(count + 1, sizeof *pairs);
-    if (!pairs) {
-        cli_complain("no memory for names");
-        exit(CLI_MACHINE);
-    }
+    struct cameo_merge_pair *pairs = cli_alloc(count, sizeof *pairs);
     if (!texts.count)
         same_names(a, b, pairs);
     for (size_t i = 0; i < texts.count && code == CLI_YES; i++) {

@@ -113,10 +113,7 @@ static int write_svg(const struct picture *picture, const char *name, double win
 
     if (code != CLI_YES)
         return code;
-    if (!curve_write_svg(output.to, &drawing)) {
-        cli_complain("no memory for drawing");
-        code = CLI_MACHINE;
-    }
+    curve_write_svg(output.to, &drawing);
     return cli_output_end(&output, code);
 }
 
@@ -133,10 +130,7 @@ static int print_curves(const struct picture *picture)
             printf("%s", i + k ? "\n" : "");
             cli_put_text(stdout, curve->name, strlen(curve->name));
             printf(": %.4g at first, %.4g at last\n", curve->y[0], curve->y[curve->count - 1]);
-            if (!curve_print(stdout, curve, width, 14, curve_terminal_has_braille())) {
-                cli_complain("no memory for drawing");
-                return CLI_MACHINE;
-            }
+            curve_print(stdout, curve, width, 14, curve_terminal_has_braille());
         }
     return CLI_YES;
 }

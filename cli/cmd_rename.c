@@ -35,11 +35,11 @@ static bool parse(char *text, struct cameo_renaming *out)
 static int rename_main(char **operands, int count)
 {
     const struct cameo_edit *report = NULL;
-    struct cameo_renaming *renamings = calloc((size_t)count, sizeof *renamings);
+    struct cameo_renaming *renamings = cli_alloc((size_t)count, sizeof *renamings);
     struct cameo_model *model;
     struct cameo_error err;
 
-    for (int i = 1; renamings && i < count; i++)
+    for (int i = 1; i < count; i++)
         if (!parse(operands[i], &renamings[i - 1])) {
             cli_complain("rename: '%s' is not OLD=NEW", operands[i]);
             free(renamings);

@@ -30,9 +30,9 @@ enum { NAME_SIZE = 256, ATTEMPTS = 6 };
 static char (*name_outputs(const struct cameo_session *session))[NAME_SIZE]
 {
     const size_t count = own_outputs;
-    char(*names)[NAME_SIZE] = calloc(count + 1, sizeof *names);
+    char(*names)[NAME_SIZE] = cli_alloc(count, sizeof *names);
 
-    for (size_t i = 0; names && i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         cli_file_name(names[i], NAME_SIZE - 32, cameo_session_output(session, i)->name, i);
         const size_t plain = strlen(names[i]);
         size_t number = i;
@@ -108,10 +108,6 @@ static int show_outputs(const struct cameo_session *session, const struct cameo_
     char(*names)[NAME_SIZE] = output_dir ? name_outputs(session) : NULL;
     int code = CLI_YES;
 
-    if (output_dir && !names) {
-        cli_complain("no memory for the names of the outputs");
-        return CLI_MACHINE;
-    }
     for (size_t i = 0; output_dir && i < count && code == CLI_YES; i++) {
         char path[4096];
         if (output_path(path, sizeof path, names[i], fetches[i].value))
@@ -132,16 +128,13 @@ static int run_once(struct cameo_session *session, const struct cli_inputs *inpu
                     struct cli_steps *steps, struct cameo_error *err)
 {
     const size_t count = cameo_session_output_count(session);
-    struct cameo_fetch *fetches = calloc(count + 1, sizeof *fetches);
+    struct cameo_fetch *fetches = cli_alloc(count, sizeof *fetches);
     struct cameo_run_options options = CAMEO_RUN_OPTIONS_INIT;
     int code;
 
     err->status = CAMEO_OK;
-    if (!fetches || cameo_cancel_new(&cancel, NULL) != CAMEO_OK) {
-        free(fetches);
-        cli_complain("no memory for the outputs");
-        return CLI_MACHINE;
-    }
+    if (cameo_cancel_new(&cancel, NULL) != CAMEO_OK)
+        cli_no_memory();
     for (size_t i = 0; i < count; i++) {
         fetches[i] = cameo_fetch_value(NULL);
         fetches[i].index = i;
@@ -206,8 +199,9 @@ static int feed_and_run(const char *path, struct cameo_session *session)
     struct cameo_make_options options = CAMEO_MAKE_OPTIONS_INIT;
     struct cli_inputs inputs;
     struct cli_steps steps = {0};
-    int code = cli_inputs_begin(&inputs, "run", session);
+    int code = CLI_YES;
 
+    cli_inputs_begin(&inputs, "run", session);
     for (size_t i = 0; i < input_texts.count && code == CLI_YES; i++)
         code = cli_inputs_add(&inputs, input_texts.items[i]);
     options.seed = seed;

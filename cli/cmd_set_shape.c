@@ -43,11 +43,11 @@ static void show(const struct cameo_model *model)
 static int set_shape_main(char **operands, int count)
 {
     const struct cameo_edit *report = NULL;
-    struct cameo_reshaping *shapes = calloc((size_t)count, sizeof *shapes);
+    struct cameo_reshaping *shapes = cli_alloc((size_t)count, sizeof *shapes);
     struct cameo_model *model;
     struct cameo_error err;
 
-    for (int i = 1; shapes && i < count; i++)
+    for (int i = 1; i < count; i++)
         if (!parse(operands[i], &shapes[i - 1])) {
             cli_complain("set-shape: '%s' is neither INPUT=DIMS nor DIMENSION=SIZE", operands[i]);
             free(shapes);

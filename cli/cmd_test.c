@@ -31,14 +31,7 @@ static struct tally *find_tally(const char *name)
     for (size_t i = 0; i < tally_count; i++)
         if (strcmp(tallies[i].name, name) == 0)
             return &tallies[i];
-    if (tally_count == tally_room) {
-        struct tally *grown = realloc(tallies, (tally_room * 2 + 64) * sizeof *grown);
-
-        if (!grown)
-            return NULL;
-        tallies = grown;
-        tally_room = tally_room * 2 + 64;
-    }
+    tallies = cli_grow(tallies, tally_count, &tally_room, sizeof *tallies);
     struct tally *made = &tallies[tally_count++];
     *made = (struct tally){.passed = 0};
     snprintf(made->name, sizeof made->name, "%s", name);
@@ -53,11 +46,11 @@ static void count_operator(const struct cameo_operator *row, const struct test_c
     snprintf(name, sizeof name, "%.40s%s%.50s", row->domain.data, row->domain.size ? "." : "",
              row->name.data);
     struct tally *tally = find_tally(name);
-    if (tally && passed)
+    if (passed)
         tally->passed++;
-    else if (tally && test->refused)
+    else if (test->refused)
         tally->refused++;
-    else if (tally)
+    else
         tally->failed++;
 }
 

@@ -23,12 +23,6 @@ static void free_results(struct results *results)
     *results = (struct results){0};
 }
 
-static int no_memory(void)
-{
-    cli_complain("no memory for the values");
-    return CLI_MACHINE;
-}
-
 static int open_session(const struct cameo_model *model, struct cameo_session **out)
 {
     struct cameo_session_options options = CAMEO_SESSION_OPTIONS_INIT;
@@ -43,9 +37,7 @@ static int open_session(const struct cameo_model *model, struct cameo_session **
 static int run(struct cameo_session *session, const struct cameo_feed *feeds, size_t feed_count,
                const char *const *names, size_t count, struct results *out, struct cameo_error *err)
 {
-    out->fetches = calloc(count + 1, sizeof *out->fetches);
-    if (!out->fetches)
-        return no_memory();
+    out->fetches = cli_alloc(count, sizeof *out->fetches);
     out->count = count;
     for (size_t i = 0; i < count; i++)
         out->fetches[i] = cameo_fetch_value(names[i]);
@@ -89,8 +81,9 @@ static int gather(struct comparison *c, struct cli_inputs *inputs,
                   const struct cli_make *make, size_t seed)
 {
     struct cameo_make_options options = CAMEO_MAKE_OPTIONS_INIT;
-    int code = cli_inputs_begin(inputs, "compare", session);
+    int code = CLI_YES;
 
+    cli_inputs_begin(inputs, "compare", session);
     for (size_t i = 0; i < texts->count && code == CLI_YES; i++)
         code = cli_inputs_add(inputs, texts->items[i]);
     options.seed = seed;
@@ -136,16 +129,15 @@ static size_t common_values(const struct comparison *c, const char **names,
 static int find_first(struct comparison *c, const struct cli_inputs *inputs)
 {
     const size_t count = common_values(c, NULL, NULL);
-    const char **names = calloc(count + 1, sizeof *names);
-    const struct cameo_node **makers = calloc(count + 1, sizeof *makers);
+    const char **names = cli_alloc(count, sizeof *names);
+    const struct cameo_node **makers = cli_alloc(count, sizeof *makers);
     struct cameo_session *x = NULL, *y = NULL;
     struct results of_a = {0}, of_b = {0};
     struct cameo_error err;
-    int code = names && makers ? CLI_YES : no_memory();
+    int code = CLI_YES;
 
-    if (code == CLI_YES)
-        common_values(c, names, makers);
-    if (code == CLI_YES && count &&
+    common_values(c, names, makers);
+    if (count &&
         cameo_model_expose(c->a, names, count, NULL, &err) == CAMEO_OK &&
         cameo_model_expose(c->b, names, count, NULL, &err) == CAMEO_OK) {
         code = open_session(c->a, &x);
@@ -193,12 +185,10 @@ static int run_both(struct comparison *c, const struct cli_inputs *inputs,
                     struct cameo_session *first, struct cameo_session *second)
 {
     const size_t room = cameo_model_summary(c->a)->output_count + 1;
-    const char **of_a = calloc(room, sizeof *of_a), **of_b = calloc(room, sizeof *of_b);
+    const char **of_a = cli_alloc(room, sizeof *of_a), **of_b = cli_alloc(room, sizeof *of_b);
     struct results x = {0}, y = {0};
     struct cameo_error err;
 
-    if (!of_a || !of_b)
-        return no_memory();
     const size_t count = pair_outputs(c, of_a, of_b);
     int code = run(first, inputs->feeds, inputs->count, of_a, count, &x, &err);
     if (code == CLI_YES &&
@@ -260,17 +250,6 @@ struct recording {
     size_t file_count, file_room;
 };
 
-static void *grown(void *items, size_t count, size_t *room, size_t size)
-{
-    if (count < *room)
-        return items;
-    *room = *room * 2 + 16;
-    items = realloc(items, *room * size);
-    if (!items)
-        exit(no_memory());
-    return items;
-}
-
 /* Names of files that values of a graph would have, in order. */
 struct file_names {
     struct file_name {
@@ -288,10 +267,8 @@ static int by_safe_name(const void *a, const void *b)
 static struct file_names list_file_names(const struct cameo_graph *graph)
 {
     const size_t count = cameo_graph_edge_count(graph);
-    struct file_names names = {calloc(count + 1, sizeof *names.items), count};
+    struct file_names names = {cli_alloc(count, sizeof *names.items), count};
 
-    if (!names.items)
-        exit(no_memory());
     for (size_t i = 0; i < count; i++) {
         names.items[i].edge = cameo_graph_edge(graph, i);
         cli_file_name(names.items[i].safe, sizeof names.items[i].safe, names.items[i].edge->name,
@@ -340,7 +317,7 @@ static int add_arrays(struct comparison *c, struct recording *recording,
     options.memory_limit = cli_memory_limit(0);
     if (cameo_arrays_load(path, &options, &arrays, &err) != CAMEO_OK)
         return cli_fail(&err);
-    recording->files = grown(recording->files, recording->file_count, &recording->file_room,
+    recording->files = cli_grow(recording->files, recording->file_count, &recording->file_room,
                              sizeof(*recording->files));
     recording->files[recording->file_count++] = arrays;
     for (size_t i = 0; i < cameo_arrays_count(arrays); i++) {
@@ -353,7 +330,7 @@ static int add_arrays(struct comparison *c, struct recording *recording,
             continue;
         }
         recording->items =
-            grown(recording->items, recording->count, &recording->room, sizeof *recording->items);
+            cli_grow(recording->items, recording->count, &recording->room, sizeof *recording->items);
         recording->items[recording->count++] =
             (struct recorded){edge->name.data, edge->maker, cameo_arrays_at(arrays, i)};
     }
@@ -401,15 +378,13 @@ static int in_order(const void *a, const void *b)
 static int judge_recording(struct comparison *c, const struct recording *recording,
                            const struct cli_texts *texts, const struct cli_make *make, size_t seed)
 {
-    const char **names = calloc(recording->count + 1, sizeof *names);
+    const char **names = cli_alloc(recording->count, sizeof *names);
     struct cameo_session *session = NULL;
     struct cli_inputs inputs = {0};
     struct results results = {0};
     struct cameo_error err;
     bool first = true;
 
-    if (!names)
-        return no_memory();
     for (size_t i = 0; i < recording->count; i++)
         names[i] = recording->items[i].name;
     int code = cameo_model_expose(c->a, names, recording->count, NULL, &err) == CAMEO_OK

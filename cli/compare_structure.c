@@ -199,13 +199,11 @@ static void compare_graphs(struct comparison *c, const char *place, const struct
                            const struct cameo_graph *b, int depth)
 {
     const size_t n = cameo_graph_node_count(a), m = cameo_graph_node_count(b);
-    bool *met = calloc(m + 1, sizeof *met);
     char text[500];
 
-    if (!met || depth > 30) {
-        free(met);
+    if (depth > 30)
         return;
-    }
+    bool *met = cli_alloc(m, sizeof *met);
     for (size_t i = 0; i < n; i++) {
         const struct cameo_node *node = cameo_graph_node(a, i), *other = counterpart(b, node);
 

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "curve.h"
 
+#include "cli.h"
+
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -24,49 +26,24 @@ struct curve *curves_get(struct curves *curves, const char *name)
     for (size_t i = 0; i < curves->count; i++)
         if (strcmp(curves->items[i].name, name) == 0)
             return &curves->items[i];
-    if (curves->count == curves->capacity) {
-        const size_t capacity = curves->capacity ? curves->capacity * 2 : 8;
-        struct curve *more = realloc(curves->items, capacity * sizeof *more);
-
-        if (!more)
-            return NULL;
-        curves->items = more;
-        curves->capacity = capacity;
-    }
+    curves->items =
+        cli_grow(curves->items, curves->count, &curves->capacity, sizeof *curves->items);
     struct curve *curve = &curves->items[curves->count++];
     *curve = (struct curve){0};
     snprintf(curve->name, sizeof curve->name, "%s", name);
     return curve;
 }
 
-static bool make_room(struct curve *curve)
+void curve_add(struct curve *curve, double x, double y)
 {
-    const size_t capacity = curve->capacity ? curve->capacity * 2 : 64;
+    size_t room = curve->capacity;
 
-    if (curve->count < curve->capacity)
-        return true;
-    if (capacity > SIZE_MAX / sizeof(double))
-        return false;
-    double *x = realloc(curve->x, capacity * sizeof *x);
-    if (x)
-        curve->x = x;
-    double *y = realloc(curve->y, capacity * sizeof *y);
-    if (y)
-        curve->y = y;
-    if (x && y)
-        curve->capacity = capacity;
-    return x && y;
-}
-
-bool curve_add(struct curve *curve, double x, double y)
-{
     if (!isfinite(x) || !isfinite(y))
-        return true;
-    if (!make_room(curve))
-        return false;
+        return;
+    curve->x = cli_grow(curve->x, curve->count, &room, sizeof *curve->x);
+    curve->y = cli_grow(curve->y, curve->count, &curve->capacity, sizeof *curve->y);
     curve->x[curve->count] = x;
     curve->y[curve->count++] = y;
-    return true;
 }
 
 /* 1 + keep + .. + keep^(n - 1). */

@@ -24,10 +24,10 @@ struct curves {
 };
 
 void curves_free(struct curves *curves);
-/* The curve of that name, made when it is not there; NULL when there is no memory. */
+/* The curve of that name, made when it is not there. */
 struct curve *curves_get(struct curves *curves, const char *name);
-/* false when there is no memory. Numbers that are not finite are left out. */
-bool curve_add(struct curve *curve, double x, double y);
+/* Numbers that are not finite are left out. */
+void curve_add(struct curve *curve, double x, double y);
 
 /* Adds what a log in JSON Lines holds: one curve per number, its name after prefix. Gives an exit
  * code, after saying which line is wrong. A last line that was cut is left out. */
@@ -68,14 +68,14 @@ struct curve_drawing {
     double window; /* of smoothing; 0: by the number of points; below 0: none */
 };
 
-/* false when there is no memory; write errors show in ferror. */
-bool curve_write_svg(FILE *to, const struct curve_drawing *drawing);
+/* Write errors show in ferror. */
+void curve_write_svg(FILE *to, const struct curve_drawing *drawing);
 
 /* ---- terminal ---- */
 
 /* Draws one curve, smoothed, in columns x rows characters, axes included. Dots of braille where the
  * terminal has them, else plain characters. */
-bool curve_print(FILE *to, const struct curve *curve, int columns, int rows, bool braille);
+void curve_print(FILE *to, const struct curve *curve, int columns, int rows, bool braille);
 /* Does the user's locale say UTF-8? */
 bool curve_terminal_has_braille(void);
 

@@ -128,7 +128,7 @@ static bool take_object(struct line *line)
 }
 
 /* Everything but the step, which is where the others are. */
-static bool keep_line(struct curves *curves, const struct line *line, const char *prefix,
+static void keep_line(struct curves *curves, const struct line *line, const char *prefix,
                       double number)
 {
     double step = number;
@@ -142,23 +142,22 @@ static bool keep_line(struct curves *curves, const struct line *line, const char
         if (strcmp(line->numbers[i].name, "step") == 0)
             continue;
         snprintf(name, sizeof name, "%.58s%s", prefix, line->numbers[i].name);
-        struct curve *curve = curves_get(curves, name);
-        if (!curve || !curve_add(curve, step, line->numbers[i].value))
-            return false;
+        curve_add(curves_get(curves, name), step, line->numbers[i].value);
     }
-    return true;
 }
 
 static int read_lines(struct curves *curves, FILE *file, const char *path, const char *prefix)
 {
-    struct line *line = malloc(sizeof *line);
+    struct line *line = cli_alloc(1, sizeof *line);
     char *text = NULL;
     size_t room = 0, number = 0, kept = 0;
     int code = CLI_YES;
 
-    while (line && code == CLI_YES) {
+    while (code == CLI_YES) {
         const ssize_t size = getline(&text, &room, file);
 
+        if (size < 0 && !feof(file) && !ferror(file))
+            cli_no_memory();
         if (size < 0)
             break;
         number++;
@@ -168,10 +167,7 @@ static int read_lines(struct curves *curves, FILE *file, const char *path, const
             continue;
         if (strlen(text) == (size_t)size && take_object(line)) {
             kept++;
-            if (!keep_line(curves, line, prefix, (double)kept)) {
-                cli_complain("no memory for the curves of %s", path);
-                code = CLI_MACHINE;
-            }
+            keep_line(curves, line, prefix, (double)kept);
         } else if (text[size - 1] == '\n') { /* else: the run that writes it was stopped there */
             cli_complain("%s: line %zu is not a JSON object", path, number);
             code = CLI_NO;

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "curve.h"
 
+#include "cli.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,7 +125,7 @@ static struct curve_range at_least_something(struct curve_range range)
     return (struct curve_range){range.low - 0.5, range.low + 0.5};
 }
 
-bool curve_print(FILE *to, const struct curve *curve, int columns, int rows, bool braille)
+void curve_print(FILE *to, const struct curve *curve, int columns, int rows, bool braille)
 {
     struct canvas canvas = {columns - 10, rows - 2, braille ? 2 : 1, braille ? 4 : 1, NULL};
 
@@ -132,27 +134,22 @@ bool curve_print(FILE *to, const struct curve *curve, int columns, int rows, boo
     if (canvas.rows < 4)
         canvas.rows = 4;
     if (curve->count == 0)
-        return true;
-    canvas.cells = calloc((size_t)canvas.columns * (size_t)canvas.rows, 1);
-    double *smooth = malloc(curve->count * sizeof *smooth);
-    if (canvas.cells && smooth) {
-        curve_smooth(curve,
-                     curve->sparse || curve->exact ? 0
-                                                   : (double)curve->count / (2.0 * canvas.columns),
-                     smooth);
-        struct curve_range y = curve_span(smooth, curve->count, curve_nothing);
-        if (y.low >= 0 && y.low < 0.35 * y.high)
-            y.low = 0;
-        y = at_least_something(y);
-        const struct curve_range x =
-            at_least_something(curve_span(curve->x, curve->count, curve_nothing));
-        draw_curve(&canvas, curve, smooth, x, y);
-        put_rows(to, &canvas, curve, y);
-    }
-    const bool fine = canvas.cells && smooth;
+        return;
+    canvas.cells = cli_alloc((size_t)canvas.columns * (size_t)canvas.rows, 1);
+    double *smooth = cli_alloc(curve->count, sizeof *smooth);
+    curve_smooth(curve,
+                 curve->sparse || curve->exact ? 0 : (double)curve->count / (2.0 * canvas.columns),
+                 smooth);
+    struct curve_range y = curve_span(smooth, curve->count, curve_nothing);
+    if (y.low >= 0 && y.low < 0.35 * y.high)
+        y.low = 0;
+    y = at_least_something(y);
+    const struct curve_range x =
+        at_least_something(curve_span(curve->x, curve->count, curve_nothing));
+    draw_curve(&canvas, curve, smooth, x, y);
+    put_rows(to, &canvas, curve, y);
     free(canvas.cells);
     free(smooth);
-    return fine;
 }
 
 bool curve_terminal_has_braille(void)

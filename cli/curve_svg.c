@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "curve.h"
 
+#include "cli.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -214,18 +216,16 @@ static void put_path(FILE *to, const struct frame *frame, const double *x, const
     fputs("\"/>\n", to);
 }
 
-static bool put_curve(FILE *to, const struct frame *frame, const struct curve *curve, double window,
+static void put_curve(FILE *to, const struct frame *frame, const struct curve *curve, double window,
                       const char *colour)
 {
     char style[160];
 
     if (curve->count == 0)
-        return true;
+        return;
     if (window > 1.5) {
-        double *smooth = malloc(curve->count * sizeof *smooth);
+        double *smooth = cli_alloc(curve->count, sizeof *smooth);
 
-        if (!smooth)
-            return false;
         curve_smooth(curve, window, smooth);
         snprintf(style, sizeof style, "stroke=\"%s\" stroke-width=\"1\" stroke-opacity=\"0.22\"",
                  colour);
@@ -233,7 +233,7 @@ static bool put_curve(FILE *to, const struct frame *frame, const struct curve *c
         snprintf(style, sizeof style, "stroke=\"%s\" stroke-width=\"2\"", colour);
         put_path(to, frame, curve->x, smooth, curve->count, style);
         free(smooth);
-        return true;
+        return;
     }
     snprintf(style, sizeof style, "stroke=\"%s\" stroke-width=\"%s\"", colour,
              curve->sparse ? "1.5" : "2");
@@ -244,7 +244,6 @@ static bool put_curve(FILE *to, const struct frame *frame, const struct curve *c
                 "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.2\" fill=\"%s\" stroke=\"#fff\" "
                 "stroke-width=\"1\"/>\n",
                 place_x(frame, curve->x[i]), place_y(frame, curve->y[i]), colour);
-    return true;
 }
 
 /* In the corner where curves that fall, or rise, leave room. */
@@ -286,12 +285,11 @@ static void put_legend(FILE *to, const struct frame *frame, const struct curve_p
     }
 }
 
-static bool put_panel(FILE *to, const struct curve_drawing *drawing, size_t which,
+static void put_panel(FILE *to, const struct curve_drawing *drawing, size_t which,
                       struct curve_range steps)
 {
     const struct curve_panel *panel = &drawing->panels[which];
     const struct frame frame = make_frame(panel, steps, TOP + PANEL * (double)which);
-    bool fine = true;
 
     fprintf(to,
             "<clipPath id=\"p%zu\"><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" "
@@ -303,21 +301,18 @@ static bool put_panel(FILE *to, const struct curve_drawing *drawing, size_t whic
     put_axes(to, &frame);
     fprintf(to, "<g clip-path=\"url(#p%zu)\">\n", which);
     for (size_t i = 0; i < panel->count; i++)
-        fine = put_curve(to, &frame, panel->curves[i], window_of(drawing, panel->curves[i]),
-                         colours[i % (sizeof colours / sizeof *colours)]) &&
-               fine;
+        put_curve(to, &frame, panel->curves[i], window_of(drawing, panel->curves[i]),
+                  colours[i % (sizeof colours / sizeof *colours)]);
     fputs("</g>\n", to);
     put_legend(to, &frame, panel);
     if (which + 1 == drawing->count)
         put_label(to, (frame.x0 + frame.x1) / 2, frame.y0 + 36, "middle", "step");
-    return fine;
 }
 
-bool curve_write_svg(FILE *to, const struct curve_drawing *drawing)
+void curve_write_svg(FILE *to, const struct curve_drawing *drawing)
 {
     const size_t height = TOP + PANEL * drawing->count + 8;
     struct curve_range steps = curve_nothing;
-    bool fine = true;
 
     for (size_t i = 0; i < drawing->count; i++)
         for (size_t k = 0; k < drawing->panels[i].count; k++)
@@ -338,7 +333,6 @@ bool curve_write_svg(FILE *to, const struct curve_drawing *drawing)
     put_escaped(to, drawing->title);
     fputs("</text>\n", to);
     for (size_t i = 0; i < drawing->count; i++)
-        fine = put_panel(to, drawing, i, steps) && fine;
+        put_panel(to, drawing, i, steps);
     fputs("</svg>\n", to);
-    return fine;
 }

@@ -195,20 +195,17 @@ static void put_bar(double share, bool unicode)
         fputs(unicode ? "█" : "#", stdout);
 }
 
-/* The lines of the image, without the newlines; NULL when there is no memory. */
+/* The lines of the image, without the newlines. */
 static char *draw_image(const float *image, bool unicode, char **lines, int count)
 {
     char *text = NULL, *at;
     size_t size = 0;
-    FILE *to = open_memstream(&text, &size);
+    FILE *to = cli_open_text(&text, &size);
 
     for (int i = 0; i < count; i++)
         lines[i] = "";
-    if (!to)
-        return NULL;
     demo_digit_print(to, image, 0, unicode);
-    if (fclose(to) != 0)
-        return text;
+    cli_close_text(to);
     at = text;
     for (int i = 0; i < count && *at; i++) {
         lines[i] = at;

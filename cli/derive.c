@@ -72,11 +72,8 @@ void cli_names_split(const struct cli_texts *texts, struct cli_names *out)
         for (const char *at = texts->items[i]; at; at = strchr(at + 1, ','))
             most++;
     }
-    *out = (struct cli_names){.items = calloc(most, sizeof *out->items), .text = malloc(room)};
-    if (!out->items || !out->text) {
-        cli_complain("no memory for names");
-        exit(CLI_MACHINE);
-    }
+    *out = (struct cli_names){.items = cli_alloc(most, sizeof *out->items),
+                               .text = cli_alloc(room, 1)};
     char *to = out->text;
     for (size_t i = 0; i < texts->count; i++) {
         memcpy(to, texts->items[i], strlen(texts->items[i]) + 1);

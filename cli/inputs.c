@@ -5,21 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int no_memory(void)
-{
-    cli_complain("no memory for the inputs");
-    return CLI_MACHINE;
-}
-
-int cli_inputs_begin(struct cli_inputs *inputs, const char *command,
+void cli_inputs_begin(struct cli_inputs *inputs, const char *command,
                      const struct cameo_session *session)
 {
     const size_t count = cameo_session_input_count(session);
 
     *inputs = (struct cli_inputs){.command = command, .session = session};
-    inputs->feeds = calloc(count + 1, sizeof *inputs->feeds);
-    inputs->given = calloc(count + 1, sizeof *inputs->given);
-    return inputs->feeds && inputs->given ? CLI_YES : no_memory();
+    inputs->feeds = cli_alloc(count, sizeof *inputs->feeds);
+    inputs->given = cli_alloc(count, sizeof *inputs->given);
 }
 
 void cli_inputs_end(struct cli_inputs *inputs)
@@ -101,11 +94,9 @@ static int load_arrays(const struct cli_inputs *inputs, const char *path, enum c
 {
     const size_t count = cameo_session_input_count(inputs->session);
     struct cameo_arrays_options options = CAMEO_ARRAYS_OPTIONS_INIT;
-    struct cameo_text *names = calloc(count + 1, sizeof *names);
+    struct cameo_text *names = cli_alloc(count, sizeof *names);
     struct cameo_error err;
 
-    if (!names)
-        return no_memory();
     for (size_t i = 0; i < count; i++)
         names[i] = cameo_session_input(inputs->session, i)->name;
     cli_reads(path);
@@ -122,15 +113,8 @@ static int load_arrays(const struct cli_inputs *inputs, const char *path, enum c
 static int open_file(struct cli_inputs *inputs, const char *path, enum cameo_kind kind,
                      const struct cameo_text *name, struct cameo_arrays **out)
 {
-    if (inputs->file_count == inputs->file_room) {
-        const size_t room = inputs->file_room * 2 + 8;
-        struct cameo_arrays **grown = realloc(inputs->files, room * sizeof(*grown));
-
-        if (!grown)
-            return no_memory();
-        inputs->files = grown;
-        inputs->file_room = room;
-    }
+    inputs->files =
+        cli_grow(inputs->files, inputs->file_count, &inputs->file_room, sizeof *inputs->files);
     const int code = load_arrays(inputs, path, kind, name, out);
     if (code != CLI_YES)
         return code;

@@ -12,7 +12,7 @@
 static size_t read_limit(const char *path)
 {
     char text[32] = "";
-    FILE *file = fopen(path, "r");
+    FILE *file = cli_or_absent(fopen(path, "r"));
     char *end;
 
     if (!file)
@@ -28,7 +28,7 @@ static size_t read_limit(const char *path)
 /* The number behind a name in a file of lines "name number"; 0 when there is none. */
 static unsigned long long read_entry(const char *path, const char *name)
 {
-    FILE *file = fopen(path, "r");
+    FILE *file = cli_or_absent(fopen(path, "r"));
     const size_t size = strlen(name);
     unsigned long long number = 0;
     char line[256];
@@ -97,7 +97,7 @@ static size_t group_left(void)
                                              "memory.usage_in_bytes",
                                              {"total_inactive_file", "total_active_file"}};
     size_t left = left_in("/sys/fs/cgroup/memory", &first);
-    FILE *file = fopen("/proc/self/cgroup", "r");
+    FILE *file = cli_or_absent(fopen("/proc/self/cgroup", "r"));
     char line[4096];
 
     while (file && fgets(line, sizeof line, file)) {

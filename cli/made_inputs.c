@@ -129,17 +129,13 @@ static int make_all(struct cli_inputs *inputs, const struct cli_make *make, stru
 int cli_inputs_make(struct cli_inputs *inputs, const struct cli_make *make,
                     const struct cameo_make_options *options)
 {
-    struct settings *s = malloc(sizeof *s);
+    struct settings *s = cli_alloc(1, sizeof *s);
 
     if (!inputs->made)
         inputs->given_count = inputs->count;
     inputs->count = inputs->given_count;
     cameo_made_inputs_free(inputs->made);
     inputs->made = NULL;
-    if (!s) {
-        cli_complain("no memory for the inputs");
-        return CLI_MACHINE;
-    }
     const int code = make_all(inputs, make, s, *options);
     free(s);
     return code;

@@ -20,27 +20,15 @@ struct read_file {
 static struct read_file *files;
 static size_t count, room;
 
-/* Without memory for the list nothing may be written at all. */
-static bool lost;
-
 static void add(const struct stat *facts, bool is_model)
 {
-    if (count == room) {
-        const size_t wanted = room * 2 + 16;
-        struct read_file *grown = realloc(files, wanted * sizeof *grown);
-
-        lost = lost || !grown;
-        if (!grown)
-            return;
-        files = grown;
-        room = wanted;
-    }
+    files = cli_grow(files, count, &room, sizeof *files);
     files[count++] = (struct read_file){facts->st_dev, facts->st_ino, is_model};
 }
 
 static void add_folder(const char *path)
 {
-    DIR *folder = opendir(path);
+    DIR *folder = cli_or_absent(opendir(path));
     const struct dirent *entry;
     struct stat facts;
 
@@ -127,18 +115,10 @@ static bool is_read(const char *path, bool may_replace_model)
     return false;
 }
 
-static int forget_nothing(void)
-{
-    if (!lost)
-        return CLI_YES;
-    cli_complain("no memory for the list of files that are read");
-    return CLI_MACHINE;
-}
-
 static int refuse(const char *what, const char *path, bool may_replace_model)
 {
     if (!is_read(path, may_replace_model))
-        return forget_nothing();
+        return CLI_YES;
     cli_complain("%s would overwrite %s, which is read here; give it another name", what, path);
     return CLI_USAGE;
 }
@@ -150,10 +130,10 @@ int cli_may_write(const char *what, const char *path)
 
 int cli_may_write_in(const char *what, const char *folder)
 {
-    DIR *open = folder ? opendir(folder) : NULL;
+    DIR *open = folder ? cli_or_absent(opendir(folder)) : NULL;
     const struct dirent *entry;
     char path[PATH_SIZE];
-    int code = forget_nothing();
+    int code = CLI_YES;
 
     while (open && code == CLI_YES && (entry = readdir(open))) {
         if (snprintf(path, sizeof path, "%s/%s", folder, entry->d_name) >= PATH_SIZE ||

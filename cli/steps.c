@@ -11,18 +11,11 @@ void cli_steps_add(void *arg, const struct cameo_step *step)
 {
     struct cli_steps *steps = arg;
 
-    if (steps->count == steps->room) {
-        const size_t room = steps->room * 2 + 256;
-        struct cli_step *grown =
-            room > STEPS_MAX ? NULL : realloc(steps->items, room * sizeof *grown);
-
-        if (!grown) {
-            steps->lost = true;
-            return;
-        }
-        steps->items = grown;
-        steps->room = room;
+    if (steps->count == STEPS_MAX) {
+        steps->lost = true;
+        return;
     }
+    steps->items = cli_grow(steps->items, steps->count, &steps->room, sizeof *steps->items);
     struct cli_step *made = &steps->items[steps->count++];
     *made = (struct cli_step){.kernel = step->kernel,
                               .id = step->id,
@@ -111,19 +104,17 @@ void cli_steps_explain(FILE *to, const struct cli_steps *steps, double peak)
 
     while (room < steps->count * 2)
         room *= 2;
-    struct row *rows = calloc(steps->count + 1, sizeof *rows);
-    size_t *place = calloc(room, sizeof *place);
-    if (rows && place) {
-        const size_t count = add_up(steps, rows, place, room);
+    struct row *rows = cli_alloc(steps->count, sizeof *rows);
+    size_t *place = cli_alloc(room, sizeof *place);
+    const size_t count = add_up(steps, rows, place, room);
 
-        fprintf(to, "%-20s %-24s %-10s %6s %12s %6s  %s\n", "operator", "node", "kernel", "runs",
-                "time in us", "peak", "declined");
-        for (size_t i = 0; i < count; i++)
-            print_row(to, &rows[i], peak);
-        if (steps->lost)
-            fputs("... and more than could be kept\n", to);
-        cli_print_libraries(to);
-    }
+    fprintf(to, "%-20s %-24s %-10s %6s %12s %6s  %s\n", "operator", "node", "kernel", "runs",
+            "time in us", "peak", "declined");
+    for (size_t i = 0; i < count; i++)
+        print_row(to, &rows[i], peak);
+    if (steps->lost)
+        fputs("... and more than could be kept\n", to);
+    cli_print_libraries(to);
     free(rows);
     free(place);
 }
@@ -173,27 +164,24 @@ static size_t by_operator(const struct cli_steps *steps, struct row rows[SUMMARY
 
 void cli_steps_summary(FILE *to, const struct cli_steps *steps, double peak)
 {
-    struct row *rows = calloc(SUMMARY_MAX, sizeof *rows);
+    struct row *rows = cli_alloc(SUMMARY_MAX, sizeof *rows);
     uint64_t all = 0;
+    const size_t count = by_operator(steps, rows, &all);
 
-    if (rows) {
-        const size_t count = by_operator(steps, rows, &all);
+    qsort(rows, count, sizeof *rows, longer);
+    fprintf(to, "%-40s %-10s %6s %12s %6s %6s  %s\n", "operator", "kernel", "nodes", "time in us",
+            "share", "peak", "declined");
+    for (size_t i = 0; i < count && i < SUMMARY_SHOWN; i++) {
+        const struct cli_step *step = rows[i].first;
 
-        qsort(rows, count, sizeof *rows, longer);
-        fprintf(to, "%-40s %-10s %6s %12s %6s %6s  %s\n", "operator", "kernel", "nodes",
-                "time in us", "share", "peak", "declined");
-        for (size_t i = 0; i < count && i < SUMMARY_SHOWN; i++) {
-            const struct cli_step *step = rows[i].first;
-
-            cli_put_padded(to, text_of(step->op), 40);
-            fprintf(to, " %-10s %6llu %12.1f %5.1f%%", step->kernel,
-                    (unsigned long long)rows[i].runs, (double)rows[i].ns / 1000,
-                    100 * (double)rows[i].ns / (double)(all ? all : 1));
-            end_row(to, &rows[i], peak);
-        }
-        if (count > SUMMARY_SHOWN)
-            fprintf(to, "and %zu more\n", count - SUMMARY_SHOWN);
+        cli_put_padded(to, text_of(step->op), 40);
+        fprintf(to, " %-10s %6llu %12.1f %5.1f%%", step->kernel, (unsigned long long)rows[i].runs,
+                (double)rows[i].ns / 1000,
+                100 * (double)rows[i].ns / (double)(all ? all : 1));
+        end_row(to, &rows[i], peak);
     }
+    if (count > SUMMARY_SHOWN)
+        fprintf(to, "and %zu more\n", count - SUMMARY_SHOWN);
     free(rows);
 }
 

@@ -24,35 +24,13 @@ static bool is_folder(const char *path)
     return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
 }
 
-static int no_memory(void)
+static void add_case(struct test_list *list, const char *path, const char *name)
 {
-    cli_complain("test: no memory for the cases");
-    return CLI_MACHINE;
-}
-
-static char *copy_text(const char *text)
-{
-    const size_t size = strlen(text) + 1;
-    char *copy = malloc(size);
-    return copy ? memcpy(copy, text, size) : NULL;
-}
-
-static int add_case(struct test_list *list, const char *path, const char *name)
-{
-    if (list->count == list->room) {
-        const size_t room = list->room * 2 + 64;
-        struct test_case *grown = realloc(list->items, room * sizeof *grown);
-
-        if (!grown)
-            return no_memory();
-        list->items = grown;
-        list->room = room;
-    }
+    list->items = cli_grow(list->items, list->count, &list->room, sizeof *list->items);
     struct test_case *test = &list->items[list->count++];
     memset(test, 0, sizeof *test);
-    test->path = copy_text(path);
-    test->name = copy_text(name);
-    return test->path && test->name ? CLI_YES : no_memory();
+    test->path = cli_copy(path);
+    test->name = cli_copy(name);
 }
 
 void test_case_free(struct test_case *test)
@@ -78,7 +56,8 @@ static int walk(struct test_list *list, const char *path, size_t skip, int depth
 
     if (test_path(below, path, "model.onnx") && cli_file_size(below, &bytes)) {
         const char *last = strrchr(path, '/');
-        return add_case(list, path, path[skip] ? path + skip : last && last[1] ? last + 1 : path);
+        add_case(list, path, path[skip] ? path + skip : last && last[1] ? last + 1 : path);
+        return CLI_YES;
     }
     if (depth == DEPTH_MAX)
         return CLI_YES;
@@ -138,7 +117,7 @@ static void read_number(const char *text, const char *key, double *out)
 void test_read_tolerance(const char *folder, struct cli_tolerance *tolerance)
 {
     char path[TEST_PATH_SIZE], text[4096];
-    FILE *file = test_path(path, folder, "data.json") ? fopen(path, "rb") : NULL;
+    FILE *file = test_path(path, folder, "data.json") ? cli_or_absent(fopen(path, "rb")) : NULL;
 
     if (!file)
         return;

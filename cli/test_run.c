@@ -81,10 +81,8 @@ static bool load_inputs(struct test_case *test, const struct cameo_session *sess
     struct cameo_error err;
     char path[TEST_PATH_SIZE];
 
-    set->inputs = calloc(files + 1, sizeof *set->inputs);
-    set->feeds = calloc(files + 1, sizeof *set->feeds);
-    if (!set->inputs || !set->feeds)
-        return fail(test, "no memory for %zu inputs", files);
+    set->inputs = cli_alloc(files, sizeof *set->inputs);
+    set->feeds = cli_alloc(files, sizeof *set->feeds);
     for (; set->n_inputs < files; set->n_inputs++) {
         const size_t i = set->n_inputs, index = input_of_file(session, files, i);
         const struct cameo_value_info *input = cameo_session_input(session, index);
@@ -111,10 +109,8 @@ static bool load_outputs(struct test_case *test, const struct cameo_session *ses
     if (files != cameo_session_output_count(session))
         return fail(test, "gives %zu outputs, should give %zu", cameo_session_output_count(session),
                     files);
-    set->outputs = calloc(files + 1, sizeof *set->outputs);
-    set->fetches = calloc(files + 1, sizeof *set->fetches);
-    if (!set->outputs || !set->fetches)
-        return fail(test, "no memory for %zu outputs", files);
+    set->outputs = cli_alloc(files, sizeof *set->outputs);
+    set->fetches = cli_alloc(files, sizeof *set->fetches);
     for (; set->n_outputs < files; set->n_outputs++) {
         const size_t i = set->n_outputs;
 

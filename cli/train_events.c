@@ -25,10 +25,8 @@ static int add_settings(struct train_run *run)
     struct cameo_error err;
     char *text = NULL;
     size_t size = 0;
-    FILE *table = open_memstream(&text, &size);
+    FILE *table = cli_open_text(&text, &size);
 
-    if (!table)
-        return cli_broken("memory");
     fprintf(table, "| setting | value |\n| --- | --- |\n| model | %s |\n| --data | %s |\n",
             s->model, trained_on);
     fprintf(table, "| batch size | %lld |\n| --seed | %zu |\n",
@@ -39,10 +37,11 @@ static int add_settings(struct train_run *run)
         if (given)
             fprintf(table, "| %s | %s |\n", name, given);
     }
-    int code = fclose(table) == 0 ? CLI_YES : cli_broken("memory");
+    int code = CLI_YES;
+
+    cli_close_text(table);
     /* A path may hold bytes that are no text: then the curves stand alone. */
-    if (code == CLI_YES &&
-        cameo_events_add_text(run->events, "settings", (int64_t)run->began_at, 0, text, &err) !=
+    if (cameo_events_add_text(run->events, "settings", (int64_t)run->began_at, 0, text, &err) !=
             CAMEO_OK &&
         err.status != CAMEO_BAD_ARGUMENT)
         code = cli_fail(&err);

@@ -219,6 +219,8 @@ static uint64_t kept_length(const char *path, uint64_t last)
             break;
         kept += (uint64_t)size;
     }
+    if (size < 0 && !feof(file) && !ferror(file)) /* else the rest of the log would be cut off */
+        cli_no_memory();
     free(line);
     if (file)
         fclose(file);

@@ -51,11 +51,10 @@ struct cli_make {
             &(make).shapes                                                                         \
     }
 
-/* Exit codes. */
-int cli_inputs_begin(struct cli_inputs *inputs, const char *command,
-                     const struct cameo_session *session);
+void cli_inputs_begin(struct cli_inputs *inputs, const char *command,
+                      const struct cameo_session *session);
 void cli_inputs_end(struct cli_inputs *inputs);
-/* "NAME=FILE" or "FILE". */
+/* "NAME=FILE" or "FILE"; gives an exit code. */
 int cli_inputs_add(struct cli_inputs *inputs, const char *text);
 /* Says that there is no input of this name, and which there are. */
 int cli_inputs_unknown(const struct cli_inputs *inputs, const char *name, size_t size);

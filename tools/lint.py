@@ -29,6 +29,12 @@ C_FOLDERS = ("include", "src", "cli", "examples", "tests", "bench", "tools", "py
 BANNED = "sprintf vsprintf strcpy strcat strtok atoi atol atof gets alloca".split()
 # The library returns a status; what it does not do is print or end the process.
 BANNED_IN_LIBRARY = "printf vprintf puts putchar perror exit _Exit quick_exit abort".split()
+# Memory comes from cm_malloc and its kin in the library, from cli_alloc and its kin in the command: the first note
+# what fails, the second never return NULL. Modules that are opened at run time cannot call them.
+RAW_MEMORY = "malloc calloc realloc reallocarray strdup strndup asprintf vasprintf open_memstream aligned_alloc " \
+             "posix_memalign memalign".split()
+MAY_ALLOCATE = ("src/base/memory.c", "src/mlir/module", "src/mlir/runtime", "src/mlir/kernels", "src/codec/module",
+                "cli/checked_memory.c", "cli/spare_memory.c")
 LONGEST = 800
 WIDEST = 130  # of Python; most lines end by 120
 PUBLIC = {path.name for path in (ROOT / "include").glob("*.h")}
@@ -256,6 +262,16 @@ def check_banned():
                 name = match.group(1) or "fprintf to " + match.group(2)
                 found.append(place(path, number, f"the library may not call {name}"))
     return found
+
+
+def check_memory():
+    """src/ and cli/ allocate through functions that note or end on failure"""
+    raw = re.compile(r"(?<![\w>.])(" + "|".join(RAW_MEMORY) + r")\s*\(")
+    return [place(path, number, f"{match.group(1)} may return NULL unnoticed: use "
+                  + ("cm_malloc and its kin" if path.is_relative_to(ROOT / "src") else "cli_alloc and its kin"))
+            for path in files(".c", ".h", folders=("src", "cli"))
+            if not str(path.relative_to(ROOT)).startswith(MAY_ALLOCATE)
+            for number, match in lines_with(raw, code_only(read(path)))]
 
 
 def check_terminal():
