@@ -51,6 +51,7 @@ struct cm_guard {
     struct cm_error *err;
     size_t limit, held;
     enum cm_status status; /* why it was unwound */
+    uint64_t refused; /* allocations of this thread that failed before it began */
 };
 
 /* Unwinding to an outer guard must release what the guards inside it know, so each thread keeps its
@@ -94,16 +95,41 @@ static enum cm_status call_guarded(struct cm_guard *guard, cm_guarded_fn *fn, vo
     return fn(guard, arg);
 }
 
+bool cm_guard_starved(void)
+{
+    const struct cm_guard *guard = innermost;
+
+    while (guard && guard->outer)
+        guard = guard->outer;
+    return guard && guard->refused != cm_memory_refused();
+}
+
+/* An allocation failed in the call. Whoever met that may have gone on with less, so its answer counts
+ * for nothing. */
+static enum cm_status blame_memory(enum cm_status status, struct cm_error *err)
+{
+    char reason[CM_ERROR_SIZE];
+
+    if (status == CM_NO_MEMORY || status == CM_CANCELLED)
+        return status;
+    if (status == CM_OK || !err)
+        return cm_fail(err, CM_NO_MEMORY, "no memory for a part of the call");
+    snprintf(reason, sizeof reason, "%s", err->text);
+    return cm_fail(err, CM_NO_MEMORY, "%s%s", strstr(reason, "memory") ? "" : "no memory: ",
+                   reason);
+}
+
 enum cm_status cm_guarded(size_t limit, struct cm_error *err, cm_guarded_fn *fn, void *arg)
 {
-    struct cm_guard guard = {.outer = innermost, .err = err, .limit = limit};
+    struct cm_guard guard = {
+        .outer = innermost, .err = err, .limit = limit, .refused = cm_memory_refused()};
 
     innermost = &guard;
     const enum cm_status status = call_guarded(&guard, fn, arg);
     innermost = guard.outer;
     while (guard.arenas)
         detach(guard.arenas);
-    return status;
+    return guard.refused != cm_memory_refused() ? blame_memory(status, err) : status;
 }
 
 static void release_arenas(struct cm_guard *guard)

@@ -103,6 +103,8 @@ enum cm_status cm_fd_map(int fd, const char *path, bool copy, struct cm_mapping 
     }
     if (errno == ENODEV) /* some network and user-space file systems cannot map */
         return copy_file(fd, path, size, out, err);
+    if (errno == ENOMEM)
+        cm_memory_note_refused();
     return cm_fail(err, errno == ENOMEM ? CM_NO_MEMORY : CM_IO, "cannot map " PATH_FMT ": %s", path,
                    strerror(errno));
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE
 #include "base/file.h"
+#include "base/arena.h"
 #include "base/memory.h"
 #include "base/number.h"
 
@@ -344,6 +345,8 @@ static enum cm_status finish(struct cm_save *save, struct cm_error *err)
     save->fd = -1;
     if (close(fd) != 0 && errno != EINTR)
         return fail_write(save->path, errno, err);
+    if (cm_guard_starved())
+        return cm_fail(err, CM_NO_MEMORY, "no memory for all of '%s'", save->path);
     if (!save->direct && rename(save->temporary, save->path) != 0)
         return fail_write(save->path, errno, err);
     return CM_OK;

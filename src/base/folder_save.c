@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "base/folder_save.h"
 
+#include "base/arena.h"
 #include "base/memory.h"
 
 #include <dirent.h>
@@ -136,7 +137,9 @@ enum cm_status cm_folder_commit(struct cm_folder_save *save, struct cm_error *er
     enum cm_status status = CM_OK;
 
     sync_folder(save->temporary);
-    if (rename(save->temporary, save->path) != 0)
+    if (cm_guard_starved())
+        status = cm_fail(err, CM_NO_MEMORY, "no memory for all of '%s'", save->path);
+    else if (rename(save->temporary, save->path) != 0)
         status = fail(save->path, errno, err);
     else
         save->temporary[0] = 0;

@@ -31,9 +31,28 @@ static size_t at_least_one(size_t size)
     return size ? size : 1;
 }
 
+static _Thread_local uint64_t refused;
+
+uint64_t cm_memory_refused(void)
+{
+    return refused;
+}
+
+void cm_memory_note_refused(void)
+{
+    refused++;
+}
+
+/* Every allocation ends here. */
+static void *counted(void *memory, size_t size)
+{
+    refused += !memory && size <= PTRDIFF_MAX;
+    return memory;
+}
+
 void *cm_malloc(size_t size)
 {
-    return may_allocate(size) ? malloc(at_least_one(size)) : NULL;
+    return counted(may_allocate(size) ? malloc(at_least_one(size)) : NULL, size);
 }
 
 void *cm_calloc(size_t count, size_t size)
@@ -42,12 +61,12 @@ void *cm_calloc(size_t count, size_t size)
 
     if (!cm_size_mul(count, size, &total))
         total = SIZE_MAX;
-    return may_allocate(total) ? calloc(1, at_least_one(total)) : NULL;
+    return counted(may_allocate(total) ? calloc(1, at_least_one(total)) : NULL, total);
 }
 
 void *cm_realloc(void *memory, size_t size)
 {
-    return may_allocate(size) ? realloc(memory, at_least_one(size)) : NULL;
+    return counted(may_allocate(size) ? realloc(memory, at_least_one(size)) : NULL, size);
 }
 
 enum { LARGE_PAGE = 1 << 21 };
@@ -71,8 +90,8 @@ void *cm_malloc_on_pages(size_t alignment, size_t size)
 
     if (!may_allocate(fits ? size : SIZE_MAX) ||
         posix_memalign(&memory, least, cm_round_up(at_least_one(size), least)) != 0)
-        return NULL;
-    return memory;
+        memory = NULL;
+    return counted(memory, fits ? size : SIZE_MAX);
 }
 
 void *cm_malloc_aligned(size_t alignment, size_t size)
@@ -83,6 +102,20 @@ void *cm_malloc_aligned(size_t alignment, size_t size)
     if (memory && large)
         ask_for_large_pages(memory, size);
     return memory;
+}
+
+bool cm_memory_is_left(size_t size)
+{
+    void *probe = MAP_FAILED;
+
+    if (may_allocate(size))
+        probe = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (probe == MAP_FAILED) {
+        cm_memory_note_refused();
+        return false;
+    }
+    munmap(probe, size);
+    return true;
 }
 
 void cm_memory_populate(void *memory, size_t size)
@@ -106,6 +139,7 @@ static struct {
     pthread_mutex_t lock;
     const char **items;
     size_t count;
+    bool unknown; /* one is not in the list: all memory may be it */
     atomic_bool any;
 } pins = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -117,6 +151,7 @@ void cm_memory_pin(const void *address)
         pins.items = grown;
         pins.items[pins.count++] = address;
     }
+    pins.unknown |= !grown;
     atomic_store(&pins.any, true);
     pthread_mutex_unlock(&pins.lock);
 }
@@ -128,6 +163,7 @@ bool cm_memory_is_pinned(const void *memory, size_t size)
     if (!atomic_load_explicit(&pins.any, memory_order_acquire) || !memory)
         return false;
     pthread_mutex_lock(&pins.lock);
+    found = pins.unknown;
     for (size_t i = 0; i < pins.count && !found; i++)
         found = (uintptr_t)pins.items[i] - (uintptr_t)memory < size;
     pthread_mutex_unlock(&pins.lock);

@@ -11,6 +11,9 @@
 void *cm_malloc(size_t size); /* NULL when there is none */
 void *cm_calloc(size_t count, size_t size);
 void *cm_realloc(void *memory, size_t size);
+/* Allocations that this thread asked for and did not get, so far. Absurd sizes do not count. */
+uint64_t cm_memory_refused(void);
+void cm_memory_note_refused(void); /* one that was asked for elsewhere */
 /* Freed with cm_free. From 2 MiB on it lies on large pages where the system has them: they take
  * fewer faults to get, and a run through them does not spend its time translating addresses. */
 void *cm_malloc_aligned(size_t alignment, size_t size);
@@ -22,6 +25,9 @@ void cm_free(void *memory);
  * the block that holds it alone. For memory that somebody outside refers to and should not. */
 void cm_memory_pin(const void *address);
 bool cm_memory_is_pinned(const void *memory, size_t size); /* any of these bytes? */
+/* Could so many bytes be had now? Asks the system for them and gives them back at once. For those
+ * about to call a library that ends the process when memory runs out. */
+bool cm_memory_is_left(size_t size);
 /* Has the system give fresh memory its pages now, all at once: what will be written soon, from one
  * end to the other, then costs a fraction of the faults. A wish, no more. */
 void cm_memory_populate(void *memory, size_t size);
