@@ -4,6 +4,7 @@
 #include "base/library.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <limits.h>
 #include <link.h>
 #include <stdio.h>
@@ -70,6 +71,18 @@ static void note_path(struct cm_library *library, const char *name)
     snprintf(library->path, sizeof library->path, "%s", found ? map->l_name : name);
 }
 
+/* Its reason is all that the loader gives: with the text of errno at its end, or, where there is no
+ * address space for the file, without. */
+static bool is_about_memory(const char *reason)
+{
+    static const char no_space[] = "failed to map segment from shared object";
+    const size_t length = reason ? strlen(reason) : 0;
+
+    return reason &&
+           (strstr(reason, strerror(ENOMEM)) || strstr(reason, "out of memory") ||
+            (length >= sizeof no_space && strcmp(reason + length + 1 - sizeof no_space, no_space) == 0));
+}
+
 /* A file that is there but cannot be loaded is worth telling; one that is missing is not. */
 static bool open_one(struct cm_library *library, const char *path)
 {
@@ -81,6 +94,7 @@ static bool open_one(struct cm_library *library, const char *path)
     }
     const char *reason = dlerror();
     const size_t length = strlen(path);
+    library->no_memory |= is_about_memory(reason);
     if (reason && (strncmp(reason, path, length) != 0 || !strstr(reason, "No such file")))
         snprintf(library->why, sizeof library->why, "%s", reason);
     return false;
@@ -115,6 +129,7 @@ static bool open_in(struct cm_library *library, const char *folder, const char *
         *library = found;
     else if (found.why[0])
         snprintf(library->why, sizeof library->why, "%s", found.why);
+    library->no_memory |= found.no_memory;
     return found.handle != NULL;
 }
 
@@ -192,6 +207,11 @@ bool cm_library_open(const char *variable, const char *const *names, struct cm_l
     if (!out->why[0])
         say_missing(out, names);
     return false;
+}
+
+enum cm_status cm_library_status(const struct cm_library *library)
+{
+    return library->no_memory ? CM_NO_MEMORY : CM_UNSUPPORTED;
 }
 
 bool cm_library_locate(const char *variable, const char *const *names, struct cm_library *out)

@@ -7,7 +7,7 @@
 #ifndef CM_BASE_LIBRARY_H
 #define CM_BASE_LIBRARY_H
 
-#include "base/compiler.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 
@@ -15,12 +15,17 @@ struct cm_library {
     void *handle;    /* NULL: not opened */
     char path[1024]; /* of what was opened */
     char why[512];   /* why nothing was: "libx.so.1 is not installed" */
+    bool no_memory;  /* it is there, but memory ran out while it was opened */
 };
 
 /* Opens the first of `names` (NULL after the last) that can be opened. The environment variable
  * `variable` overrules: "off" opens nothing, a path opens that and nothing else. It is ignored in
  * programs that run with more rights than their caller. */
 bool cm_library_open(const char *variable, const char *const *names, struct cm_library *out);
+
+/* With what to fail for want of it: a library that memory was too short for is not one that is
+ * missing. */
+enum cm_status cm_library_status(const struct cm_library *library);
 
 /* The path of the file that cm_library_open would open, without opening it: for those who only want
  * to know whether it is there. Where no folder of ours has it, the system is asked by opening it.

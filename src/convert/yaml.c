@@ -258,7 +258,7 @@ enum cm_status cm_item_parse_yaml(struct cm_arena *arena, struct cm_str text, st
 
     pthread_once(&once, open_yaml);
     if (!yaml.usable)
-        return cm_fail(err, CM_UNSUPPORTED,
+        return cm_fail(err, cm_library_status(&yaml.library),
                        "it is YAML, and libyaml is not available (%s); install libyaml-0-2",
                        yaml.library.why);
     reading->arena = arena;

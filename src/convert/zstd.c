@@ -52,7 +52,7 @@ static enum cm_status need_zstd(struct cm_error *err)
     pthread_once(&once, open_zstd);
     if (zstd.usable)
         return CM_OK;
-    return cm_fail(err, CM_UNSUPPORTED,
+    return cm_fail(err, cm_library_status(&zstd.library),
                    "it is compressed with zstd, which is not available (%s); install libzstd "
                    "(package libzstd1 or zstd)",
                    zstd.library.why);

@@ -83,7 +83,7 @@ static enum cm_status need_zlib(struct cm_error *err)
 
     if (found.version[0])
         return CM_OK;
-    return cm_fail(err, CM_UNSUPPORTED,
+    return cm_fail(err, cm_library_status(&zlib.library),
                    "it is compressed, and zlib is not available (%s); install zlib, or save the "
                    "file with numpy.savez instead of savez_compressed",
                    found.why);

@@ -59,7 +59,7 @@ enum cm_status cm_mlir_open(const struct cm_mlir_module **out, struct cm_error *
     *out = module.content;
     if (module.content)
         return CM_OK;
-    return cm_fail(err, CM_UNSUPPORTED,
+    return cm_fail(err, cm_library_status(&module.library),
                    "compiling needs Cameo's module for MLIR, which is not available (%s); %s (what "
                    "is emitted up to linalg needs none)",
                    module.library.why, advice());
