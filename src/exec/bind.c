@@ -169,15 +169,24 @@ static struct cm_bound_step *new_step(struct cm_binder *b, const struct cm_step 
     return bound;
 }
 
-/* Does the kernel take the step? If not, its reason goes to those of the others. */
+/* Does the kernel take the step? If not, its reason goes to those of the others. A kernel that had
+ * no memory is asked once more, and then the call ends: another kernel would give other bits. */
 static bool takes(struct cm_bound_step *bound, const struct cm_kernel *kernel,
                   bool (*accepts)(struct cm_call *call), struct cm_arena *arena)
 {
     struct cm_error why, *const err = bound->call.err;
+    bool taken = false;
     bound->call.err = &why;
-    why.text[0] = 0;
-    const bool taken = accepts(&bound->call);
+    for (int tries = 0; tries < 2; tries++) {
+        why.status = CM_OK;
+        why.text[0] = 0;
+        taken = accepts(&bound->call);
+        if (why.status != CM_NO_MEMORY)
+            break;
+    }
     bound->call.err = err;
+    if (why.status == CM_NO_MEMORY)
+        cm_guard_unwind(arena->guard, CM_NO_MEMORY, why.text);
     if (!taken)
         bound->declined = cm_arena_printf(arena, "%s%s%s: %s", bound->declined,
                                           *bound->declined ? "; " : "", kernel->backend, why.text)

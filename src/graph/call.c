@@ -149,6 +149,7 @@ bool cm_call_decline(struct cm_call *call, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    cm_fail(call->err, CM_UNSUPPORTED, "%s", text);
+    if (!call->err || call->err->status != CM_NO_MEMORY) /* that one is not to be hidden */
+        cm_fail(call->err, CM_UNSUPPORTED, "%s", text);
     return false;
 }

@@ -207,7 +207,8 @@ extern const size_t cm_op_count;
  * the call's in order, and computes all of it or declines. */
 struct cm_kernel {
     const char *backend, *domain, *name;
-    /* May this kernel take the call? If not, writes why (a short phrase) with cm_call_decline. */
+    /* May this kernel take the call? If not, writes why (a short phrase) with cm_call_decline. With
+     * cm_call_fail and CM_NO_MEMORY instead, nobody else is asked and the run ends. */
     bool (*accepts)(struct cm_call *call);
     /* Absent, or: asked once every kernel has declined. Takes what it left to a faster one. */
     bool (*accepts_rest)(struct cm_call *call);

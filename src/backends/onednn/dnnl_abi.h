@@ -166,6 +166,11 @@ struct cm_dnnl_major {
 
 extern const struct cm_dnnl_major cm_dnnl_v2, cm_dnnl_v3;
 
+/* oneDNN and its threads end the process where they get no memory. So that much must be left before
+ * they are asked to make something: descriptors, generated code, buffers of the threads. What
+ * tensors need is allocated here, not there. */
+enum { CM_DNNL_RESERVE = 16 << 20 };
+
 /* The library once it is open; one for the process, never closed. */
 struct cm_dnnl {
     struct cm_library library;

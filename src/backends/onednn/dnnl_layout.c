@@ -7,7 +7,7 @@
 
 enum cm_status cm_dnnl_out_of_memory(struct cm_call *call)
 {
-    return cm_call_fail(call, CM_NO_MEMORY, "oneDNN cannot make its primitive");
+    return cm_call_fail(call, CM_NO_MEMORY, "no memory for a primitive of oneDNN");
 }
 
 /* ---- descriptors ---- */
@@ -110,6 +110,8 @@ bool cm_dnnl_mover_init(struct cm_dnnl_mover *mover, const struct dnnl_memory_de
     struct dnnl_engine *engine = dnnl->engine;
     struct dnnl_primitive_desc *desc = NULL;
     cm_dnnl_mover_release(mover);
+    if (!cm_memory_is_left(CM_DNNL_RESERVE))
+        return false;
     mover->from = dnnl->major->copy(from);
     mover->to = dnnl->major->copy(to);
     const bool made =
@@ -200,7 +202,7 @@ static enum cm_status layout_reorder(const struct cm_tensor *from, struct cm_ten
                               target->desc, to->data)
                : cm_dnnl_move(&source->out_of, source->desc, from->data, source->plain, to->data);
     return done ? CM_OK
-                : cm_fail(err, CM_NO_MEMORY, "oneDNN cannot move a tensor to layout %s",
+                : cm_fail(err, CM_NO_MEMORY, "no memory for oneDNN to move a tensor to layout %s",
                           target ? target->base.name : "plain");
 }
 

@@ -2,13 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/onednn/dnnl_abi.h"
 
+#include "base/memory.h"
 #include "base/parallel.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 static struct cm_dnnl the_library;
 static struct cm_team_runtime the_runtime;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* clang-format off */
 #define SAME_IN_BOTH(member) {"dnnl_" #member, &the_library.fn.member}
@@ -105,7 +106,16 @@ static void open_library(void)
         !cm_library_find(&dnnl->library, dnnl->major->symbols, dnnl->major->n_symbols) ||
         !share_threads(dnnl))
         return;
-    if (dnnl->fn.engine_create(&dnnl->engine, DNNL_CPU, 0) != DNNL_SUCCESS) {
+    const int status = cm_memory_is_left(CM_DNNL_RESERVE)
+                           ? dnnl->fn.engine_create(&dnnl->engine, DNNL_CPU, 0)
+                           : DNNL_OUT_OF_MEMORY;
+    dnnl->library.no_memory = status == DNNL_OUT_OF_MEMORY;
+    if (dnnl->library.no_memory) {
+        snprintf(dnnl->library.why, sizeof dnnl->library.why, "no memory for %.400s",
+                 dnnl->library.path);
+        return;
+    }
+    if (status != DNNL_SUCCESS) {
         snprintf(dnnl->library.why, sizeof dnnl->library.why, "%.400s cannot use this processor",
                  dnnl->library.path);
         return;
@@ -113,9 +123,19 @@ static void open_library(void)
     dnnl->usable = true;
 }
 
+/* Opened once; where memory was too short for that, it is tried again. */
 const struct cm_dnnl *cm_dnnl_get(void)
 {
-    pthread_once(&once, open_library);
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static atomic_bool settled;
+
+    if (atomic_load_explicit(&settled, memory_order_acquire))
+        return &the_library;
+    pthread_mutex_lock(&lock);
+    if (!atomic_load_explicit(&settled, memory_order_relaxed))
+        open_library();
+    atomic_store_explicit(&settled, !the_library.library.no_memory, memory_order_release);
+    pthread_mutex_unlock(&lock);
     return &the_library;
 }
 

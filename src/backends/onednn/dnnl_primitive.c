@@ -2,9 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/onednn/dnnl_layout.h"
 
+#include "base/memory.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "tensor/layout.h"
+
+#include <errno.h>
 
 /* ---- how much work it is ---- */
 
@@ -75,10 +78,19 @@ static struct dnnl_work *new_work(struct cm_call *call, int most_operands, doubl
 {
     const struct cm_dnnl *dnnl = cm_dnnl_get();
     const size_t count = (size_t)most_operands;
+    if (!dnnl->usable && dnnl->library.no_memory) {
+        (void)cm_call_fail(call, CM_NO_MEMORY, "oneDNN cannot be opened: %s", dnnl->library.why);
+        return NULL;
+    }
     if (!dnnl->usable) {
         cm_call_decline(call, "oneDNN is not available: %s", dnnl->library.why);
         return NULL;
     }
+    if (!cm_memory_is_left(CM_DNNL_RESERVE)) {
+        (void)cm_dnnl_out_of_memory(call);
+        return NULL;
+    }
+    errno = 0; /* see ran_out */
     const bool alone = work < CM_DNNL_WORTH_A_TEAM;
     cm_team_lend(!alone);
     struct dnnl_operand *operands = cm_call_state(call, count * sizeof *operands);
@@ -86,7 +98,7 @@ static struct dnnl_work *new_work(struct cm_call *call, int most_operands, doubl
     struct dnnl_work *p = cm_call_state(call, sizeof *p);
     cm_call_defer(call, work_release, p);
     *p = (struct dnnl_work){.operands = operands, .args = args, .addend = -1, .alone = alone};
-    /* Without it `accept` declines; what may fail in there is memory alone. */
+    /* Without it `accept` refuses; what may fail in there is memory alone. */
     if (dnnl->fn.primitive_attr_create(&p->attr) == DNNL_SUCCESS)
         dnnl->fn.primitive_attr_set_scratchpad_mode(p->attr, DNNL_SCRATCHPAD_MODE_USER);
     else
@@ -154,6 +166,14 @@ static struct cm_dnnl_making making_of(const struct dnnl_work *p)
     return (struct cm_dnnl_making){.engine = cm_dnnl_get()->engine, .attr = p->attr};
 }
 
+/* Did memory run out since new_work? oneDNN passes over an implementation that it has no memory for
+ * and takes the next, which computes other bits, so its status alone does not tell; allocators leave
+ * ENOMEM in errno. */
+static bool ran_out(int status)
+{
+    return status == DNNL_OUT_OF_MEMORY || errno == ENOMEM;
+}
+
 /* Only what can be told apart can be kept from step to step. */
 static bool can_be_compared(const struct dnnl_work *p)
 {
@@ -168,13 +188,24 @@ static bool can_be_compared(const struct dnnl_work *p)
     return true;
 }
 
-/* Takes the descriptor of the primitive; false with the reason when oneDNN has nothing good. */
+/* Takes the descriptor of the primitive; false with the reason when there is none. */
+static bool take_desc(struct cm_call *call, struct dnnl_work *p, int status,
+                      const struct cm_dnnl_making *making)
+{
+    p->desc = status == DNNL_SUCCESS ? making->desc : NULL;
+    if (ran_out(status)) {
+        work_release(p);
+        return !cm_dnnl_out_of_memory(call);
+    }
+    return p->desc || decline(call, p, "oneDNN has no primitive for it");
+}
+
+/* The same, and false when oneDNN has nothing good. */
 static bool accept(struct cm_call *call, struct dnnl_work *p, int status,
                    const struct cm_dnnl_making *making)
 {
-    p->desc = status == DNNL_SUCCESS ? making->desc : NULL;
-    if (!p->desc)
-        return decline(call, p, "oneDNN has no primitive for it");
+    if (!take_desc(call, p, status, making))
+        return false;
     if (starts_with(implementation(p), "ref"))
         return decline(call, p, "oneDNN has only its reference code for it");
     if (!can_be_compared(p))
@@ -493,12 +524,10 @@ bool cm_dnnl_make_concat(struct cm_call *call, const struct cm_dnnl_operand *x, 
     const struct dnnl_memory_desc *to = add_operand(call, p, DNNL_ARG_DST, y);
     struct cm_dnnl_making making = making_of(p);
     /* oneDNN calls reference what moves its parts by reorders: that is as good as any. */
-    if (is_ready(p) &&
-        cm_dnnl_get()->major->concat(&making, axis, count, from, to) == DNNL_SUCCESS) {
-        p->desc = making.desc;
-        return true;
-    }
-    return decline(call, p, "oneDNN has no primitive for it");
+    const int status = is_ready(p)
+                           ? cm_dnnl_get()->major->concat(&making, axis, count, from, to)
+                           : DNNL_OUT_OF_MEMORY;
+    return take_desc(call, p, status, &making);
 }
 
 /* ---- after acceptance ---- */
@@ -544,6 +573,8 @@ static enum cm_status prepare_operand(struct cm_call *call, struct dnnl_work *p,
 static enum cm_status prepare_work(struct cm_call *call, struct dnnl_work *p, size_t *scratch_bytes)
 {
     const struct cm_dnnl *dnnl = cm_dnnl_get();
+    if (!cm_memory_is_left(CM_DNNL_RESERVE))
+        return cm_dnnl_out_of_memory(call);
     cm_team_lend(!p->alone);
     const struct dnnl_memory_desc *scratch =
         dnnl->fn.primitive_desc_query_md(p->desc, DNNL_QUERY_EXEC_ARG_MD, DNNL_ARG_SCRATCHPAD);
@@ -594,17 +625,20 @@ static enum cm_status run_work(struct cm_call *call, struct dnnl_work *p)
         return cm_call_fail(call, CM_UNSUPPORTED, "oneDNN refuses its operands");
     if (p->addend >= 0 && call->in[p->addend]->data != call->out[0]->data)
         memcpy(call->out[0]->data, call->in[p->addend]->data, p->sum_bytes);
+    errno = 0;
     const int status = dnnl->fn.primitive_execute(p->primitive, p->stream, p->n_args, p->args);
-    if (status != DNNL_SUCCESS || dnnl->fn.stream_wait(p->stream) != DNNL_SUCCESS)
-        return cm_call_fail(call, status == DNNL_OUT_OF_MEMORY ? CM_NO_MEMORY : CM_UNSUPPORTED,
-                            "oneDNN cannot run it");
+    if (status != DNNL_SUCCESS || dnnl->fn.stream_wait(p->stream) != DNNL_SUCCESS) {
+        const bool no_memory = ran_out(status);
+        return cm_call_fail(call, no_memory ? CM_NO_MEMORY : CM_UNSUPPORTED,
+                            "oneDNN cannot run it%s", no_memory ? ": no memory" : "");
+    }
     for (int i = 0; i < p->n_operands; i++) {
         struct dnnl_operand *operand = &p->operands[i];
         struct cm_dnnl_mover *delivery = &operand->delivery;
         if (delivery->primitive &&
             !cm_dnnl_move(delivery, delivery->from, (char *)call->scratch + operand->delivered_from,
                           delivery->to, call->out[~operand->asked.place]->data))
-            return cm_call_fail(call, CM_NO_MEMORY, "oneDNN cannot move a result to rows");
+            return cm_call_fail(call, CM_NO_MEMORY, "no memory for oneDNN to move a result to rows");
     }
     return CM_OK;
 }
