@@ -43,10 +43,13 @@ test-slow: ## the tests that take long
 	@tools/build.sh release tests
 	@$(PYTHON) tools/run_tests.py build --only slow
 
-test-oom: ## every checked allocation made to fail in turn, under the address sanitizer
+test-oom: ## allocations made to fail in turn: in unit tests under the address sanitizer, in every subcommand
 	@tools/setup.sh test
 	@tools/build.sh asan tests
 	@$(PYTHON) tools/run_tests.py build/asan --only unit --filter 'test_oom__*'
+	@tools/build.sh release product fail_allocation
+	@CAMEO=$(CURDIR)/build/cameo TESTS=$(CURDIR)/tests \
+	    $(PYTHON) tests/oom/run_commands.py build/oom/fail_allocation.so --all
 
 test-math: ## our exp, log, tanh, sigmoid, erf, atan, sin and cos for every float; takes an hour of processor time
 	@tools/setup.sh test
