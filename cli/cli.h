@@ -153,6 +153,8 @@ struct cli_output {
 };
 int cli_output_begin(struct cli_output *out, const char *path);
 int cli_output_end(struct cli_output *out, int code);
+/* Leaves nothing of an output that is not ended. */
+void cli_output_drop(void);
 
 /* Says once that writing to name failed with errno; gives the exit code. */
 int cli_broken(const char *name);

@@ -16,6 +16,10 @@ void cli_complain(const char *format, ...)
     (void)format;
 }
 
+void cli_output_drop(void)
+{
+}
+
 int cli_leave(int code)
 {
     return code;
