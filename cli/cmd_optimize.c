@@ -6,7 +6,7 @@
 
 static const char *out_path, *passes, *without;
 static struct cli_texts dumps;
-static bool portable, json_output, list_passes;
+static bool portable, as_is, json_output, list_passes;
 
 static void put_counts(const char *name, size_t before, size_t after)
 {
@@ -72,6 +72,7 @@ static int write_model(const struct cameo_model *model, const char *until, const
     options.without = without;
     options.until = until;
     options.portable = portable;
+    options.as_is = as_is;
     const enum cameo_status status = cameo_model_optimize(model, &options, &made, &report, &err);
     if (status == CAMEO_BAD_ARGUMENT)
         return cli_fail(&err);
@@ -164,6 +165,7 @@ static const struct cli_option options[] = {
     {"--without", NULL, "LIST", "leave these passes out", CLI_TEXT, &without},
     {"--dump-after", NULL, "PASS=FILE", "write the model as it is after a pass", CLI_TEXTS, &dumps},
     {"--portable", NULL, NULL, "standard operators only, no functions", CLI_FLAG, &portable},
+    {"--as-is", NULL, NULL, "leave nodes in training mode as they are", CLI_FLAG, &as_is},
     {"--list", NULL, NULL, "list the passes", CLI_FLAG, &list_passes},
     {"--json", NULL, NULL, "print JSON", CLI_FLAG, &json_output},
     {0},

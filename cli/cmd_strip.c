@@ -8,14 +8,19 @@
 static const char *out_path, *entry;
 
 /* All of it, or one entry. */
-static enum cameo_status take_out(struct cameo_model *model, struct cameo_error *err)
+static enum cameo_status take_out(struct cameo_model *model, const struct cameo_edit **report,
+                                  struct cameo_error *err)
 {
-    return entry ? cameo_model_remove_training(model, strtoul(entry, NULL, 10), err)
-                 : cameo_model_strip(model, err);
+    const unsigned long number = entry ? strtoul(entry, NULL, 10) : 0;
+
+    if (entry && (number || cameo_model_summary(model)->training_count != 1))
+        return cameo_model_remove_training(model, number, err);
+    return cameo_model_strip_training(model, report, err);
 }
 
 static int strip_main(char **operands, int count)
 {
+    const struct cameo_edit *report = NULL;
     struct cameo_model *model;
     struct cameo_error err;
 
@@ -30,7 +35,13 @@ static int strip_main(char **operands, int count)
     }
     if (cli_load_model(operands[0], NULL, &model, &err) != CAMEO_OK)
         return cli_fail(&err);
-    const int code = take_out(model, &err) != CAMEO_OK ? cli_fail(&err) : cli_save(model, out_path);
+    int code = CLI_YES;
+    if (take_out(model, &report, &err) != CAMEO_OK)
+        code = cli_fail(&err);
+    for (size_t i = 0; code == CLI_YES && report && i < report->change_count; i++)
+        cli_put_line(stderr, report->changes[i]);
+    if (code == CLI_YES)
+        code = cli_save(model, out_path);
     cameo_model_free(model);
     return code;
 }
@@ -42,8 +53,10 @@ static const struct cli_option options[] = {
     {0},
 };
 
-CLI_COMMAND(strip, strip_main, "MODEL -o FILE", "take the training out of a model",
-            "Writes the inference model that is inside a trainable one, with the weights that\n"
-            "training gave it. Every ONNX runtime loads it.",
-            "cameo strip trained.onnx -o net.onnx # to be shipped",
-            "0 if it was written, 1 if the model is broken", options, 1, 1);
+CLI_COMMAND(
+    strip, strip_main, "MODEL -o FILE", "take the training out of a model",
+    "Writes the inference model that is inside a trainable one, with the weights that\n"
+    "training gave it. Every ONNX runtime loads it. Dropout and BatchNormalization that an export\n"
+    "left in training mode are turned off, and named.",
+    "cameo strip trained.onnx -o net.onnx # to be shipped",
+    "0 if it was written, 1 if the model is broken", options, 1, 1);

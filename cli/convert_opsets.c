@@ -168,6 +168,7 @@ static int convert_to(const struct cli_conversion *how, struct cameo_model *mode
         options.opsets = opsets;
         options.opset_count = how->opsets.count;
     }
+    options.as_is = how->as_is;
     return code == CLI_YES ? convert(how, model, &options) : code;
 }
 

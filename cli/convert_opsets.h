@@ -9,17 +9,18 @@ struct cli_conversion {
     const char *command; /* "upgrade" or "downgrade" */
     const char *out_path;
     struct cli_texts opsets; /* "18", "ai.onnx.ml=3" */
-    bool json;
+    bool json, as_is;
 };
 
 /* The options of both, into how. */
-#define CLI_CONVERT_OPTIONS(how)                                                                   \
-    {"--output", "-o", "FILE", "the file to write", CLI_TEXT, &(how).out_path},                    \
-        {"--opset",    NULL,                                                                       \
-         "[DOMAIN=]N", "the version to go to; may be given for each domain",                       \
-         CLI_TEXTS,    &(how).opsets},                                                             \
-    {                                                                                              \
-        "--json", NULL, NULL, "print JSON", CLI_FLAG, &(how).json                                  \
+#define CLI_CONVERT_OPTIONS(how)                                                                     \
+    {"--output", "-o", "FILE", "the file to write", CLI_TEXT, &(how).out_path},                      \
+        {"--opset",    NULL,                                                                         \
+         "[DOMAIN=]N", "the version to go to; may be given for each domain",                         \
+         CLI_TEXTS,    &(how).opsets},                                                               \
+        {"--as-is", NULL, NULL, "leave nodes in training mode as they are", CLI_FLAG, &(how).as_is}, \
+    {                                                                                                \
+        "--json", NULL, NULL, "print JSON", CLI_FLAG, &(how).json                                    \
     }
 
 int cli_convert(const struct cli_conversion *how, const char *path);

@@ -68,6 +68,7 @@ int cli_stream_open(const char *command, const char *path)
     s->options = (struct cameo_stream_options)CAMEO_STREAM_OPTIONS_INIT;
     s->options.batch_size = (int64_t)s->batch_size;
     s->options.raw_bytes = s->raw_bytes;
+    s->options.as_is = s->as_is;
     s->options.session = &s->session;
     s->options.cancel = cli_stop_on_signal();
     s->options.progress = show;

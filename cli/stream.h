@@ -9,7 +9,7 @@
 struct cli_stream {
     const char *data, *columns, *backend;
     size_t batch_size, threads, memory_limit;
-    bool raw_bytes;
+    bool raw_bytes, as_is;
     /* Filled by cli_stream_open. */
     struct cameo_model *model;
     struct cameo_dataset *dataset;
@@ -29,6 +29,8 @@ extern struct cli_stream cli_stream;
         {"--raw-bytes", NULL,                                                                       \
          NULL,          "feed images of bytes as 0 to 255, not as 0 to 1",                          \
          CLI_FLAG,      &cli_stream.raw_bytes},                                                     \
+        {"--as-is",        NULL, NULL, "leave nodes in training mode as they are", CLI_FLAG,        \
+         &cli_stream.as_is},                                                                        \
         {"--threads",        NULL, "N", "threads; as many as there are cores", CLI_COUNT,           \
          &cli_stream.threads},                                                                      \
         {"--backend", NULL,                                                                         \

@@ -2046,11 +2046,12 @@ struct cameo_stream_options {
     struct cameo_cancel *cancel;                 /* or NULL */
     cameo_rows_fn *progress;                     /* or NULL */
     void *progress_arg;
+    bool as_is; /* nodes in training mode run in it; otherwise it is turned off, which is noted */
 };
 
 #define CAMEO_STREAM_OPTIONS_INIT                                                                  \
     {                                                                                              \
-        sizeof(struct cameo_stream_options), 0, false, 0, 0, 0, 0                                  \
+        sizeof(struct cameo_stream_options), 0, false, 0, 0, 0, 0, false                           \
     }
 
 struct cameo_evaluate_options {
@@ -2299,7 +2300,13 @@ CAMEO_API enum cameo_status cameo_model_prepare(struct cameo_model *model,
                                                 const struct cameo_prepare_options *options,
                                                 const struct cameo_preparation **report,
                                                 struct cameo_error *err);
-/* Takes training info away again. */
+/* Takes training info away again, and turns off Dropout and BatchNormalization that are in training
+ * mode in the inference graph, as an export of a network in training mode has them. report may be
+ * NULL; its changes name the nodes that were turned off. */
+CAMEO_API enum cameo_status cameo_model_strip_training(struct cameo_model *model,
+                                                       const struct cameo_edit **report,
+                                                       struct cameo_error *err);
+/* The same without a report. */
 CAMEO_API enum cameo_status cameo_model_strip(struct cameo_model *model, struct cameo_error *err);
 
 /* The whole training step as a plain model: inputs are the state that it reads, then what is fed;
@@ -2606,11 +2613,12 @@ struct cameo_optimize_options {
     bool portable;
     const struct cameo_registry *registry; /* operators beside the built-in ones, or NULL */
     size_t memory_limit; /* bytes that computed constants may hold; 0: a limit of the library's */
+    bool as_is;          /* nodes in training mode stay in it; otherwise it is turned off */
 };
 
 #define CAMEO_OPTIMIZE_OPTIONS_INIT                                                                \
     {                                                                                              \
-        sizeof(struct cameo_optimize_options), 0, 0, 0, false, 0, 0                                \
+        sizeof(struct cameo_optimize_options), 0, 0, 0, false, 0, 0, false                         \
     }
 
 /* What one pass did. Nodes in bodies of control flow count too, a fused group counts as one. */
@@ -2863,11 +2871,14 @@ struct cameo_convert_options {
     const struct cameo_target_opset *opsets; /* domains that are not listed stay; NULL: every domain
                                                 that ONNX defines goes to its newest version */
     size_t opset_count;
+    /* Nodes in training mode stay in it; otherwise it is turned off, unless the model carries its
+     * training. */
+    bool as_is;
 };
 
 #define CAMEO_CONVERT_OPTIONS_INIT                                                                 \
     {                                                                                              \
-        sizeof(struct cameo_convert_options), 0, 0                                                 \
+        sizeof(struct cameo_convert_options), 0, 0, false                                          \
     }
 
 /* Nodes of one operator that were written in another version of it. */

@@ -180,7 +180,8 @@ def _whole(data: Any, names: list[str], columns: str | None) -> Any:
 
 def evaluate(model: Any, data: Data, *, metrics: str | Iterable[str] | None = None, loss: str | None = None,
              output: str | None = None, target: str | None = None, class_axis: int = 1, ignored: int = -100,
-             columns: str | None = None, batch_size: int = 0, threads: int = 0, raw_bytes: bool = False) -> Evaluation:
+             columns: str | None = None, batch_size: int = 0, threads: int = 0, raw_bytes: bool = False,
+             as_is: bool = False) -> Evaluation:
     """Judges the predictions of a model against data: a path, a dict of arrays, or a tuple of the inputs and the
     target. metrics are those of `cameo evaluate`, by default those that fit.
 
@@ -195,11 +196,12 @@ def evaluate(model: Any, data: Data, *, metrics: str | Iterable[str] | None = No
     names = metrics if metrics is None or isinstance(metrics, str) else ",".join(metrics)
     return Evaluation(_cameo.evaluate(load(model)._inside, opened, metrics=names, loss=loss, output=output,
                                       target=target, class_axis=class_axis, ignored=ignored, batch_size=batch_size,
-                                      threads=threads, raw_bytes=raw_bytes))
+                                      threads=threads, raw_bytes=raw_bytes, as_is=as_is))
 
 
 def predict(model: Any, data: Data, *, outputs: str | Iterable[str] | None = None, columns: str | None = None,
-            batch_size: int = 0, threads: int = 0, raw_bytes: bool = False) -> dict[str, numpy.ndarray[Any, Any]]:
+            batch_size: int = 0, threads: int = 0, raw_bytes: bool = False,
+            as_is: bool = False) -> dict[str, numpy.ndarray[Any, Any]]:
     """What a model gives for all samples of the data, batch by batch: a dict of arrays.
 
     >>> import cameo, numpy
@@ -215,5 +217,5 @@ def predict(model: Any, data: Data, *, outputs: str | Iterable[str] | None = Non
         names = outputs.split(",") if isinstance(outputs, str) else list(outputs)
     opened = _whole(data, _required(model), columns)
     values = _cameo.predict(model._inside, opened, ",".join(names), batch_size=batch_size, threads=threads,
-                            raw_bytes=raw_bytes)
+                            raw_bytes=raw_bytes, as_is=as_is)
     return dict(zip(names, (from_value(value) for value in values)))

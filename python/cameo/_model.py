@@ -363,7 +363,8 @@ class Model:
     def evaluate(self, data: Any, **options: Any) -> Evaluation:
         """Judges the predictions against data: a path, a dict of arrays, or a tuple of the inputs and the target. Options
         are those of `cameo evaluate`: metrics (a text or a list), loss, output, target, class_axis, ignored, columns,
-        batch_size, threads, raw_bytes. The result is a dict of metrics by name.
+        batch_size, threads, raw_bytes, as_is. Nodes in training mode are turned off for this, which notes says, unless
+        as_is is true. The result is a dict of metrics by name.
 
         >>> import numpy
         >>> model = load('''<ir_version: 8, opset_import: ["" : 17]>
@@ -377,7 +378,7 @@ class Model:
 
     def predict(self, data: Any, **options: Any) -> dict[str, Any]:
         """Results for all samples of the data (a path or arrays), batch by batch: a dict of arrays. Options: outputs
-        (names), columns, batch_size, threads, raw_bytes."""
+        (names), columns, batch_size, threads, raw_bytes, as_is."""
         from ._data import predict
         return predict(self, data, **options)
 
@@ -387,15 +388,17 @@ class Model:
         """The model with types and shapes of all values. report counts them, and what stays unknown."""
         return self._made(_cameo.infer(self._inside, strict))
 
-    def upgrade(self, opset: int | Mapping[str, int] | None = None) -> Model:
-        """The model under newer opsets: a version of ONNX, versions by domain, or the newest of all."""
-        return self._convert(opset, "newer", "downgrade")
+    def upgrade(self, opset: int | Mapping[str, int] | None = None, *, as_is: bool = False) -> Model:
+        """The model under newer opsets: a version of ONNX, versions by domain, or the newest of all. as_is: nodes in
+        training mode stay in it."""
+        return self._convert(opset, "newer", "downgrade", as_is)
 
-    def downgrade(self, opset: int | Mapping[str, int]) -> Model:
-        """The model under older opsets: a version of ONNX, or versions by domain."""
-        return self._convert(opset, "older", "upgrade")
+    def downgrade(self, opset: int | Mapping[str, int], *, as_is: bool = False) -> Model:
+        """The model under older opsets: a version of ONNX, or versions by domain. as_is: nodes in training mode stay in
+        it."""
+        return self._convert(opset, "older", "upgrade", as_is)
 
-    def _convert(self, opset: int | Mapping[str, int] | None, direction: str, other: str) -> Model:
+    def _convert(self, opset: int | Mapping[str, int] | None, direction: str, other: str, as_is: bool) -> Model:
         given = opset if isinstance(opset, Mapping) else {} if opset is None else {"": opset}
         targets = {domain: _check.whole("opset", version, 1) for domain, version in given.items()}
         for domain, version in targets.items():
@@ -403,7 +406,7 @@ class Model:
             if (version < now) if direction == "newer" else (version > now):
                 raise _cameo.ArgumentError(f"the model imports opset {now} of {domain or 'ai.onnx'}, and {version} is "
                                            f"not {direction}: use {other}")
-        return self._made(_cameo.convert(self._inside, None if opset is None else targets))
+        return self._made(_cameo.convert(self._inside, None if opset is None else targets, as_is))
 
     def expand(self, only: str | Iterable[str] | None = None, *, except_: str | Iterable[str] | None = None,
                operators: bool = False, core: bool = False) -> Model:
@@ -436,9 +439,10 @@ class Model:
         return self._made(_cameo.set_shapes(self._inside, list(wanted), [_dims(shape) for shape in wanted.values()]))
 
     def optimize(self, passes: str | Iterable[str] | None = None, *, without: str | Iterable[str] | None = None,
-                 until: str | None = None, portable: bool = False) -> Model:
-        """The model as it is run: with constants computed and nodes fused. portable: in standard operators alone."""
-        made = self._made(_cameo.optimize(self._inside, _listed(passes), _listed(without), until, portable))
+                 until: str | None = None, portable: bool = False, as_is: bool = False) -> Model:
+        """The model as it is run: with constants computed and nodes fused. portable: in standard operators alone. as_is:
+        nodes in training mode stay in it."""
+        made = self._made(_cameo.optimize(self._inside, _listed(passes), _listed(without), until, portable, as_is))
         made.report.passes = [Report(name=name, skipped=skipped, nodes_before=before, nodes=after)
                               for name, skipped, before, after in made.report.passes]
         return made
@@ -498,8 +502,10 @@ class Model:
         return self._become(row[0], preparation(row[1]))
 
     def strip(self) -> Model:
-        """Takes training info away again, and returns the model."""
-        return self._become(_cameo.strip(self._inside)[0])
+        """Takes training info away again, and returns the model. Dropout and BatchNormalization that an export left in
+        training mode are turned off; report.changes names them."""
+        row = _cameo.strip(self._inside)
+        return self._become(row[0], Report(**row[1]))
 
     def step(self, *, portable: bool = False) -> Model:
         """The whole training step as a plain model: state and batch go in, scalars and the new state ("W.next" for "W")

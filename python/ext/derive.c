@@ -74,18 +74,6 @@ static PyObject *prepare(PyObject *module, PyObject *args)
                         report ? report->blockers : NULL, report ? report->blocker_count : 0);
 }
 
-static PyObject *strip(PyObject *module, PyObject *object)
-{
-    struct ext_edit e;
-
-    if (!ext_edit_copy(&e, module, object))
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS;
-    e.status = cameo_model_strip(e.made, &e.err);
-    Py_END_ALLOW_THREADS;
-    return ext_edit_end(&e, e.status == CAMEO_OK ? PyDict_New() : NULL, NULL, 0);
-}
-
 /* step(model, portable) */
 static PyObject *step(PyObject *module, PyObject *args)
 {
@@ -209,7 +197,6 @@ static PyObject *gradcheck(PyObject *module, PyObject *args)
 
 PyMethodDef ext_derive_functions[] = {
     {"prepare", prepare, METH_VARARGS, "prepare(model, options): (Model, report)"},
-    {"strip", strip, METH_O, "strip(model): (Model, report)"},
     {"step", step, METH_VARARGS, "step(model, portable): (Model, report)"},
     {"gradient", gradient, METH_VARARGS, "gradient(model, of, wrt, portable): (Model, report)"},
     {"gradcheck", gradcheck, METH_VARARGS, "gradcheck(model, feeds, seed, samples): [dict]"},

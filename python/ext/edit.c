@@ -114,7 +114,7 @@ static PyObject *conversion_of(const struct cameo_conversion *report)
                          ext_texts(report->notes, report->note_count));
 }
 
-/* convert(model, {domain: version} or None) */
+/* convert(model, {domain: version} or None, as_is) */
 static PyObject *convert(PyObject *module, PyObject *args)
 {
     struct cameo_convert_options options = CAMEO_CONVERT_OPTIONS_INIT;
@@ -123,9 +123,11 @@ static PyObject *convert(PyObject *module, PyObject *args)
     PyObject *object, *dict, *domain, *version;
     Py_ssize_t at = 0;
     struct ext_edit e;
+    int as_is;
 
-    if (!PyArg_ParseTuple(args, "OO", &object, &dict))
+    if (!PyArg_ParseTuple(args, "OOp", &object, &dict, &as_is))
         return NULL;
+    options.as_is = as_is;
     if (dict != Py_None) {
         if (!PyDict_Check(dict)) {
             PyErr_SetString(PyExc_TypeError, "opsets are a dict of domains to versions, or None");
@@ -157,6 +159,19 @@ static PyObject *convert(PyObject *module, PyObject *args)
 }
 
 /* ---- parts ---- */
+
+static PyObject *strip(PyObject *module, PyObject *object)
+{
+    const struct cameo_edit *report = NULL;
+    struct ext_edit e;
+
+    if (!ext_edit_copy(&e, module, object))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    e.status = cameo_model_strip_training(e.made, &report, &e.err);
+    Py_END_ALLOW_THREADS;
+    return edit_done(&e, report);
+}
 
 /* extract(model, inputs, outputs) */
 static PyObject *extract(PyObject *module, PyObject *args)
@@ -387,20 +402,21 @@ static PyObject *optimization_of(const struct cameo_optimization *report)
                          ext_texts(report->changes, report->change_count));
 }
 
-/* optimize(model, passes, without, until, portable) */
+/* optimize(model, passes, without, until, portable, as_is) */
 static PyObject *optimize(PyObject *module, PyObject *args)
 {
     struct cameo_optimize_options options = CAMEO_OPTIMIZE_OPTIONS_INIT;
     const struct cameo_optimization *report = NULL;
     PyObject *object;
     struct ext_edit e;
-    int portable;
+    int portable, as_is;
 
-    if (!PyArg_ParseTuple(args, "Ozzzp", &object, &options.passes, &options.without, &options.until,
-                          &portable) ||
+    if (!PyArg_ParseTuple(args, "Ozzzpp", &object, &options.passes, &options.without,
+                          &options.until, &portable, &as_is) ||
         !ext_edit_from(&e, module, object))
         return NULL;
     options.portable = portable;
+    options.as_is = as_is;
     Py_BEGIN_ALLOW_THREADS;
     e.status = cameo_model_optimize(e.from->model, &options, &e.made, &report, &e.err);
     Py_END_ALLOW_THREADS;
@@ -426,7 +442,8 @@ static PyObject *passes(PyObject *module, PyObject *unused)
 PyMethodDef ext_edit_functions[] = {
     {"copy", copy, METH_O, "copy(model): a Model"},
     {"infer", infer, METH_VARARGS, "infer(model, strict): (Model, report)"},
-    {"convert", convert, METH_VARARGS, "convert(model, opsets): (Model, report)"},
+    {"strip", strip, METH_O, "strip(model): (Model, report)"},
+    {"convert", convert, METH_VARARGS, "convert(model, opsets, as_is): (Model, report)"},
     {"extract", extract, METH_VARARGS, "extract(model, inputs, outputs): (Model, report)"},
     {"expose", expose, METH_VARARGS, "expose(model, names): (Model, report)"},
     {"merge", merge, METH_VARARGS,
@@ -436,7 +453,7 @@ PyMethodDef ext_edit_functions[] = {
     {"expand", expand, METH_VARARGS,
      "expand(model, only, except, operators, core): (Model, report)"},
     {"optimize", optimize, METH_VARARGS,
-     "optimize(model, passes, without, until, portable): (Model, report)"},
+     "optimize(model, passes, without, until, portable, as_is): (Model, report)"},
     {"passes", passes, METH_NOARGS, "passes(): [(name, summary, required, on request)]"},
     {0},
 };

@@ -11,12 +11,14 @@ struct stream {
     struct ext_watch watch;
 };
 
-static void begin_stream(struct stream *s, long long batch_size, int threads, int raw_bytes)
+static void begin_stream(struct stream *s, long long batch_size, int threads, int raw_bytes,
+                         int as_is)
 {
     *s = (struct stream){CAMEO_STREAM_OPTIONS_INIT, CAMEO_SESSION_OPTIONS_INIT, {0}};
     s->session.threads = threads;
     s->options.batch_size = batch_size;
     s->options.raw_bytes = raw_bytes;
+    s->options.as_is = as_is;
     s->options.session = &s->session;
     ext_watch_begin(&s->watch);
     s->options.cancel = s->watch.cancel;
@@ -69,8 +71,9 @@ static PyObject *report(const struct cameo_evaluation *e)
 /* evaluate(model, data, **options): (samples, metrics, notes, classes, confusion) */
 static PyObject *evaluate(PyObject *module, PyObject *args, PyObject *keywords)
 {
-    static char *names[] = {"model",      "data",    "metrics",    "loss",    "output",    "target",
-                            "class_axis", "ignored", "batch_size", "threads", "raw_bytes", NULL};
+    static char *names[] = {"model",     "data",       "metrics", "loss",       "output",
+                            "target",    "class_axis", "ignored", "batch_size", "threads",
+                            "raw_bytes", "as_is",      NULL};
     struct ext_state *state = ext_state(module);
     struct cameo_evaluate_options o = CAMEO_EVALUATE_OPTIONS_INIT;
     struct cameo_evaluation *evaluation = NULL;
@@ -78,18 +81,18 @@ static PyObject *evaluate(PyObject *module, PyObject *args, PyObject *keywords)
     struct cameo_error err;
     PyObject *model_object, *data_object;
     long long axis = o.class_axis, ignored = o.ignored, batch_size = 0;
-    int threads = 0, raw = 0;
+    int threads = 0, raw = 0, as_is = 0;
     enum cameo_status status;
 
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO|$zzzzLLLip", names, &model_object,
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO|$zzzzLLLipp", names, &model_object,
                                      &data_object, &o.metrics, &o.loss, &o.output, &o.target, &axis,
-                                     &ignored, &batch_size, &threads, &raw))
+                                     &ignored, &batch_size, &threads, &raw, &as_is))
         return NULL;
     struct ext_model *model = ext_model_of(state, model_object);
     struct ext_data *data = model ? ext_data_of(state, data_object) : NULL;
     if (!data)
         return NULL;
-    begin_stream(&stream, batch_size, threads, raw);
+    begin_stream(&stream, batch_size, threads, raw, as_is);
     o.class_axis = axis;
     o.ignored = ignored;
     o.stream = &stream.options;
@@ -130,7 +133,8 @@ static void take_output(void *arg, struct cameo_text name, struct cameo_value *v
 /* predict(model, data, outputs, **options): a list of Values */
 static PyObject *predict(PyObject *module, PyObject *args, PyObject *keywords)
 {
-    static char *names[] = {"model", "data", "outputs", "batch_size", "threads", "raw_bytes", NULL};
+    static char *names[] = {"model",   "data",      "outputs", "batch_size",
+                            "threads", "raw_bytes", "as_is",   NULL};
     struct ext_state *state = ext_state(module);
     struct cameo_predict_options o = CAMEO_PREDICT_OPTIONS_INIT;
     struct outputs outputs = {0};
@@ -138,17 +142,17 @@ static PyObject *predict(PyObject *module, PyObject *args, PyObject *keywords)
     struct cameo_error err;
     PyObject *model_object, *data_object;
     long long batch_size = 0;
-    int threads = 0, raw = 0;
+    int threads = 0, raw = 0, as_is = 0;
     enum cameo_status status;
 
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOz|$Lip", names, &model_object, &data_object,
-                                     &o.outputs, &batch_size, &threads, &raw))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOz|$Lipp", names, &model_object,
+                                     &data_object, &o.outputs, &batch_size, &threads, &raw, &as_is))
         return NULL;
     struct ext_model *model = ext_model_of(state, model_object);
     struct ext_data *data = model ? ext_data_of(state, data_object) : NULL;
     if (!data)
         return NULL;
-    begin_stream(&stream, batch_size, threads, raw);
+    begin_stream(&stream, batch_size, threads, raw, as_is);
     o.stream = &stream.options;
     PyObject *used = ext_model_use(model);
     Py_BEGIN_ALLOW_THREADS;

@@ -174,6 +174,23 @@ class PrepareTest(unittest.TestCase):
         model.strip()
         self.assertEqual(model.training, [])
 
+    def test_training_mode_is_turned_off(self):
+        text = """<ir_version: 8, opset_import: ["" : 17]>
+        net (float[N] x) => (float[N] y) <float half = {0.5}, bool on = {1}> { [drop] y = Dropout(x, half, on) }"""
+        x = numpy.ones(64, numpy.float32)
+        model = cameo.load(text)
+        self.assertTrue((model.run(x=x)["y"] != x).any())
+        for made in (cameo.load(text).strip(), model.optimize(), model.upgrade(18)):
+            self.assertIn("training mode and is turned off: Dropout 'drop'", made.report.changes[0])
+            numpy.testing.assert_array_equal(made.run(x=x)["y"], x)
+        for made in (model.optimize(as_is=True), model.upgrade(18, as_is=True)):
+            self.assertTrue((made.run(x=x)["y"] != x).any())
+        self.assertEqual(model.evaluate((x, x), metrics="mae"), {"mae": 0.0})
+        self.assertIn("Dropout 'drop'", model.evaluate((x, x), metrics="mae").notes[0])
+        self.assertGreater(model.evaluate((x, x), metrics="mae", as_is=True)["mae"], 0)
+        numpy.testing.assert_array_equal(model.predict({"x": x})["y"], x)
+        self.assertEqual([finding.rule for finding in model.check()], ["ST30"])
+
     def test_what_is_wrong_is_refused_and_changes_nothing(self):
         model = cameo.load(NET)
         before = model.to_bytes()

@@ -37,6 +37,7 @@ static enum cm_status check_in(struct check_call *call, struct cm_arena *scratch
     struct cm_external_files *files = file->path.size ? file->files : NULL;
     const unsigned flags = call->options.strict ? CM_CHECK_STRICT : 0;
     CM_TRY(cm_check_model(&file->model, files, flags, scratch, &found, &call->err));
+    cm_api_check_modes(file, flags, scratch, &found);
     cm_api_check_held(file, flags, scratch, &found);
     struct cm_model_file *today;
     struct cm_error unused = {0};

@@ -5,11 +5,13 @@
 #include "edit/graph_calls.h"
 #include "graph/registry.h"
 #include "rewrite/convert_version.h"
+#include "rewrite/inference_modes.h"
 
 struct convert_call {
     struct cameo_model *model;
     struct cameo_convert_options options;
     struct cameo_conversion *report;
+    struct cm_modes modes;
     size_t n_calling; /* entries of training info that called the inference graph */
     struct cm_error err;
 };
@@ -83,10 +85,13 @@ static const struct cameo_text *tell_notes(const struct convert_call *call,
 {
     const struct cm_model_proto *model = &call->model->file->model;
     struct cm_arena *arena = &call->model->arena;
-    struct cameo_text *list = CM_NEW_ARRAY(
-        arena, struct cameo_text, from->before.count + from->fixed.count + from->broken.count + 2);
+    struct cameo_text *list = CM_NEW_ARRAY(arena, struct cameo_text,
+                                           from->before.count + from->fixed.count +
+                                               from->broken.count + call->modes.changes.count + 2);
 
     *count = 0;
+    for (size_t i = 0; i < call->modes.changes.count; i++)
+        list[(*count)++] = cm_api_text(arena, call->modes.changes.items[i]);
     if (call->n_calling)
         list[(*count)++] = cm_api_text(
             arena, cm_arena_printf(arena,
@@ -154,6 +159,22 @@ static void tell_report(struct convert_call *call, const struct cm_version_repor
     call->report = report;
 }
 
+/* Returns the model as it was, for a conversion that fails. */
+static struct cm_model_proto turn_off_modes(struct convert_call *call)
+{
+    struct cm_model_file *file = call->model->file;
+    struct cm_arena *arena = &call->model->arena;
+
+    if (call->options.as_is)
+        return file->model;
+    cm_modes_find(arena, file, &call->modes);
+    if (!call->modes.changes.count)
+        return file->model;
+    const struct cm_model_file *before = cm_model_copy(arena, file);
+    cm_modes_turn_off(arena, file, &call->modes);
+    return before->model;
+}
+
 static enum cm_status convert_guarded(struct cm_guard *guard, void *arg)
 {
     struct convert_call *call = arg;
@@ -163,8 +184,11 @@ static enum cm_status convert_guarded(struct cm_guard *guard, void *arg)
     CM_TRY(find_targets(call, &targets));
     CM_TRY(cm_edit_graph_calls(&call->model->file->model, &call->model->arena,
                                &call->model->file->model, &call->n_calling, &call->err));
+    const struct cm_model_proto before = turn_off_modes(call);
     const enum cm_status status =
         cm_convert_version(&call->model->arena, call->model->file, &targets, &made, &call->err);
+    if (status)
+        call->model->file->model = before;
     tell_report(call, &made);
     CM_TRY(status);
     return cm_describe_again(call->model, guard, &call->err);

@@ -7,6 +7,7 @@
 #include "graph/obstacles.h"
 #include "lower/lower.h"
 #include "onnx/descriptor.h"
+#include "train/prepare.h"
 
 struct edit_call {
     struct cameo_model *model, *second;
@@ -168,6 +169,33 @@ enum cameo_status cameo_model_expose(struct cameo_model *model, const char *cons
     struct edit_call call = {.model = model, .edit = expose_values, .list = &part};
 
     return run_edit(&call, report, err);
+}
+
+/* ---- training taken out ---- */
+
+static enum cm_status strip_training(struct edit_call *call)
+{
+    struct cm_modes modes;
+
+    cm_strip(&call->model->arena, call->model->file, &modes);
+    for (size_t i = 0; i < modes.changes.count; i++)
+        cm_edit_note(&call->report, "%s", modes.changes.items[i].data);
+    return CM_OK;
+}
+
+enum cameo_status cameo_model_strip_training(struct cameo_model *model,
+                                             const struct cameo_edit **report,
+                                             struct cameo_error *err)
+{
+    CM_API_NEED(model, err);
+    struct edit_call call = {.model = model, .edit = strip_training};
+
+    return run_edit(&call, report, err);
+}
+
+enum cameo_status cameo_model_strip(struct cameo_model *model, struct cameo_error *err)
+{
+    return cameo_model_strip_training(model, NULL, err);
 }
 
 /* ---- merging ---- */

@@ -52,7 +52,7 @@ static void note(struct evaluate_call *call, const char *format, ...) CM_PRINTF(
 
 static void note(struct evaluate_call *call, const char *format, ...)
 {
-    char text[600];
+    char text[800];
     va_list args;
 
     va_start(args, format);
@@ -375,7 +375,7 @@ static void tell(struct evaluate_call *call)
 {
     const struct cameo_evaluation *made = call->made;
     const struct cameo_value_info *outputs = call->stream.session->outputs;
-    char text[256];
+    char text[700];
 
     if (call->stream.session->n_outputs > 1 && call->labels >= 0 && call->scores >= 0)
         note(call, "labels are output '%s', scores are output '%s'",

@@ -4,6 +4,7 @@
 
 #include "api/custom.h"
 #include "lower/lower.h"
+#include "rewrite/inference_modes.h"
 #include "rewrite/write_model.h"
 
 #include <string.h>
@@ -29,6 +30,8 @@ struct optimize_call {
     struct cameo_optimize_options options;
     struct cameo_optimization *report; /* in the arena of made */
     const struct cameo_pass_result **passes;
+    struct cm_model_file *file; /* of from, or a copy with training mode turned off */
+    struct cm_modes modes;
     size_t runs_left; /* of the pass to stop after, until this is its last */
     bool stopped;
     struct cm_error err;
@@ -75,7 +78,7 @@ static enum cm_status tidy(void *arg, struct cm_graph *graph, bool is_body, stru
 static enum cm_status lower(struct optimize_call *call, struct cm_graph **graph)
 {
     const struct cameo_optimize_options *options = &call->options;
-    const struct cm_model_file *file = call->from->file;
+    const struct cm_model_file *file = call->file;
     struct cm_arena *arena = &call->made->arena;
     const struct cm_lower_options lower = lower_options(call);
 
@@ -94,11 +97,29 @@ static enum cm_status lower(struct optimize_call *call, struct cm_graph **graph)
     return call->stopped ? CM_OK : status;
 }
 
-static const struct cameo_text *tell_changes(struct cm_arena *arena,
+/* Passes see the model with training mode off; the caller's own is not changed. */
+static void turn_off_modes(struct optimize_call *call)
+{
+    struct cm_arena *arena = &call->made->arena;
+
+    call->file = call->from->file;
+    if (call->options.as_is)
+        return;
+    cm_modes_find(arena, call->file, &call->modes);
+    if (!call->modes.changes.count)
+        return;
+    call->file = cm_model_copy(arena, call->from->file);
+    cm_modes_turn_off(arena, call->file, &call->modes);
+}
+
+static const struct cameo_text *tell_changes(const struct optimize_call *call,
                                              const struct cm_write_report *from, size_t *count)
 {
-    struct cameo_text *list = CM_NEW_ARRAY(arena, struct cameo_text, 2);
+    struct cm_arena *arena = &call->made->arena;
+    struct cameo_text *list = CM_NEW_ARRAY(arena, struct cameo_text, call->modes.changes.count + 2);
     *count = 0;
+    for (size_t i = 0; i < call->modes.changes.count; i++)
+        list[(*count)++] = cm_api_text(arena, call->modes.changes.items[i]);
     if (from->opset_before && from->opset > from->opset_before)
         list[(*count)++] = cm_api_text(
             arena, from->raised_for.size
@@ -118,28 +139,29 @@ static enum cm_status optimize_guarded(struct cm_guard *guard, void *arg)
 {
     struct optimize_call *call = arg;
     struct cm_arena *arena = &call->made->arena;
-    const struct cm_model_file *file = call->from->file;
     const struct cm_write_options write = {
         .tidy = tidy, .tidy_arg = call, .portable = call->options.portable};
     struct cm_write_report written;
     struct cm_graph *graph;
 
     cm_arena_init(arena, guard);
-    if (file->model.training_info.count)
+    if (call->from->file->model.training_info.count)
         return cm_fail(&call->err, CM_BAD_ARGUMENT,
                        "the model carries its training: strip it, or write its step, and optimize "
                        "that");
     struct cameo_optimization *report = call->report = CM_NEW(arena, struct cameo_optimization);
     report->passes = call->passes =
         CM_NEW_ARRAY(arena, const struct cameo_pass_result *, cm_pass_count);
+    turn_off_modes(call);
     CM_TRY(lower(call, &graph));
     call->err = (struct cm_error){0};
-    CM_TRY(cm_write_model(graph, file, &write, arena, &call->made->file, &written, &call->err));
-    report->nodes_before = cm_count_nodes(&file->model.graph->node);
+    CM_TRY(
+        cm_write_model(graph, call->file, &write, arena, &call->made->file, &written, &call->err));
+    report->nodes_before = cm_count_nodes(&call->from->file->model.graph->node);
     report->nodes = written.nodes;
     report->nodes_inlined = written.nodes_inlined;
     report->function_count = written.functions;
-    report->changes = tell_changes(arena, &written, &report->change_count);
+    report->changes = tell_changes(call, &written, &report->change_count);
     return cm_describe_again(call->made, guard, &call->err);
 }
 

@@ -31,7 +31,7 @@ struct predict_call {
     size_t n_groups;
     bool text;
     struct cm_save save;
-    char note[256];
+    char note[700];
     struct cm_error err;
 };
 

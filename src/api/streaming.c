@@ -3,12 +3,50 @@
 #include "api/streaming.h"
 
 #include "base/memory.h"
+#include "rewrite/inference_modes.h"
 
 /* ---- opening ---- */
 
 enum cm_status cm_api_again(const struct cameo_error *from, struct cm_error *err)
 {
     return cm_fail(err, (enum cm_status)from->status, "%s", from->message);
+}
+
+struct mode_call {
+    const struct cameo_model *model;
+    bool trains; /* a node is in training mode, or may be */
+    struct cm_error err;
+};
+
+static enum cm_status look_for_modes(struct cm_guard *guard, void *arg)
+{
+    struct mode_call *call = arg;
+    struct cm_modes modes;
+    struct cm_arena scratch;
+
+    cm_arena_init(&scratch, guard);
+    cm_modes_find(&scratch, call->model->file, &modes);
+    call->trains = modes.changes.count > 0;
+    cm_arena_release(&scratch);
+    return CM_OK;
+}
+
+/* What is measured and predicted is what the shipped model gives, which strip() makes. */
+static enum cm_status turn_off_modes(struct cm_api_stream *s, const struct cameo_model *model,
+                                     struct cm_error *err)
+{
+    struct mode_call call = {.model = model};
+    const struct cameo_edit *report;
+    struct cameo_error why;
+
+    CM_TRY(cm_api_locked(model, look_for_modes, &call, err));
+    if (!call.trains)
+        return CM_OK;
+    if (cameo_model_copy(model, &s->model, &why) != CAMEO_OK ||
+        cameo_model_strip_training(s->model, &report, &why) != CAMEO_OK)
+        return cm_api_again(&why, err);
+    snprintf(s->note, sizeof s->note, "%s", report->changes[0].data);
+    return CM_OK;
 }
 
 enum cm_status cm_api_stream_open(const struct cameo_model *model,
@@ -22,7 +60,10 @@ enum cm_status cm_api_stream_open(const struct cameo_model *model,
     if (out->options.batch_size < 0)
         return cm_fail(err, CM_BAD_ARGUMENT, "batches of %lld rows: expected at least 1",
                        (long long)out->options.batch_size);
-    if (cameo_session_new(model, out->options.session, &out->session, &why) != CAMEO_OK)
+    if (!out->options.as_is)
+        CM_TRY(turn_off_modes(out, model, err));
+    if (cameo_session_new(out->model ? out->model : model, out->options.session, &out->session,
+                          &why) != CAMEO_OK)
         return cm_api_again(&why, err);
     return CM_OK;
 }
@@ -84,6 +125,7 @@ void cm_api_stream_close(struct cm_api_stream *s)
 {
     cm_feeder_free(s->feeder);
     cameo_session_free(s->session);
+    cameo_model_free(s->model);
     cm_free(s->inputs);
     cm_free(s->numbers);
     cm_free(s->feeds);
@@ -101,12 +143,15 @@ void cm_api_stream_note(const struct cm_api_stream *s, char *text, size_t size)
     size_t used = 0;
 
     *text = 0;
-    if (cm_api_stream_fills_up(s))
-        used = (size_t)snprintf(text, size,
-                                "the model takes batches of %lld rows: samples from the beginning "
-                                "fill up the last one (%lld of them), and their results are not "
-                                "used",
-                                (long long)s->fixed, (long long)(s->fixed - s->samples % s->fixed));
+    if (*s->note)
+        used = (size_t)snprintf(text, size, "%s", s->note);
+    if (cm_api_stream_fills_up(s) && used < size)
+        used += (size_t)snprintf(
+            text + used, size - used,
+            "%sthe model takes batches of %lld rows: samples from the beginning "
+            "fill up the last one (%lld of them), and their results are not "
+            "used",
+            used ? "; " : "", (long long)s->fixed, (long long)(s->fixed - s->samples % s->fixed));
     for (size_t i = 0; i < s->n_fed && used + 20 < size; i++)
         if (cm_feeder_scales(s->feeder, i))
             used += (size_t)snprintf(text + used, size - used,

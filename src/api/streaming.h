@@ -7,8 +7,10 @@
 
 struct cm_api_stream {
     struct cameo_stream_options options;
+    struct cameo_model *model; /* a copy with training mode turned off, or NULL */
     struct cameo_session *session;
     struct cm_feeder *feeder;
+    char note[400];     /* what was turned off; or "" */
     const char *target; /* the array for an input that none is named after, or NULL */
     /* What is fed: inputs of the session, then others. */
     struct cm_trainer_input *inputs;
@@ -25,7 +27,7 @@ struct cm_api_stream {
 /* A failure of a public function, once more. */
 enum cm_status cm_api_again(const struct cameo_error *from, struct cm_error *err) CM_MUST_CHECK;
 
-/* Opens a session. */
+/* Opens a session, on a copy of the model with training mode off unless options say otherwise. */
 enum cm_status cm_api_stream_open(const struct cameo_model *model,
                                   const struct cameo_stream_options *options,
                                   struct cm_api_stream *out, struct cm_error *err) CM_MUST_CHECK;

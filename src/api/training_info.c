@@ -135,7 +135,9 @@ static enum cm_status remove_guarded(struct cm_guard *guard, void *arg)
 
     CM_TRY(find_entry(call, &entry));
     if (model->training_info.count == 1) {
-        cm_strip(call->model->file);
+        struct cm_modes ignored;
+
+        cm_strip(&call->model->arena, call->model->file, &ignored);
         return cm_describe_again(call->model, guard, &call->err);
     }
     struct cm_training_proto *left =

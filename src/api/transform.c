@@ -147,23 +147,6 @@ enum cameo_status cameo_model_prepare(struct cameo_model *model,
     return cm_api_done(status, &call.err, err);
 }
 
-static enum cm_status strip_guarded(struct cm_guard *guard, void *arg)
-{
-    struct prepare_call *call = arg;
-
-    cm_strip(call->model->file);
-    return cm_describe_again(call->model, guard, &call->err);
-}
-
-enum cameo_status cameo_model_strip(struct cameo_model *model, struct cameo_error *err)
-{
-    CM_API_NEED(model, err);
-    struct prepare_call call = {.model = model};
-    const enum cm_status status = cm_api_locked(model, strip_guarded, &call, &call.err);
-
-    return cm_api_done(status, &call.err, err);
-}
-
 /* ---- new models ---- */
 
 struct derive_call {

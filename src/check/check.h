@@ -54,6 +54,7 @@ enum cm_inferred_kind {
     CM_INFERRED_DECLARED, /* a declared type is not the inferred one */
     CM_INFERRED_BOUND,    /* a variable and the value bound to it have different types */
     CM_INFERRED_NOTHING,  /* inference had to stop */
+    CM_INFERRED_MODE,     /* a node of the inference graph is in training mode */
     CM_INFERRED_HELD,     /* what it holds of its training is not as described */
 };
 

@@ -14,6 +14,7 @@ static const enum cm_rule rules[] = {
     [CM_INFERRED_TYPE] = CM_RULE_TY1,     [CM_INFERRED_RULE] = CM_RULE_TY2,
     [CM_INFERRED_DECLARED] = CM_RULE_TY3, [CM_INFERRED_BOUND] = CM_RULE_TR12,
     [CM_INFERRED_NOTHING] = CM_RULE_TY4,  [CM_INFERRED_HELD] = CM_RULE_TR20,
+    [CM_INFERRED_MODE] = CM_RULE_ST30,
 };
 
 static void report_item(struct placing *p, const struct cm_inferred *item,

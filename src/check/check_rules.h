@@ -200,7 +200,9 @@
     ROW(ST24, CM_STRICT, "an operator of a preview domain does not exist", \
         "correct the operator's name or version") \
     ROW(ST26, CM_STRICT, "LayerNormalization has an attribute that is not its own, which ONNX's checker lets pass", \
-        "remove the attribute")
+        "remove the attribute") \
+    ROW(ST30, CM_ADVICE, "a node of the inference graph is in training mode: its results are random, or depend on the batch", \
+        "export the network in evaluation mode, or let 'cameo strip' turn training mode off")
 /* clang-format on */
 
 enum cm_rule {

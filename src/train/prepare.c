@@ -208,6 +208,16 @@ static enum cm_status add_loss(struct cm_preparation *p, cm_value prediction, cm
     return CM_OK;
 }
 
+/* The inference graph is for inference; the training has its own copies of what differs. */
+static void turn_off_modes(struct cm_preparation *p)
+{
+    struct cm_modes modes;
+
+    cm_modes_turn_off(p->arena, p->file, &modes);
+    for (size_t i = 0; i < modes.changes.count; i++)
+        cm_preparation_note(p, "%s", modes.changes.items[i].data);
+}
+
 static enum cm_status prepare(struct cm_preparation *p)
 {
     struct cm_trainables candidates = {0};
@@ -226,6 +236,7 @@ static enum cm_status prepare(struct cm_preparation *p)
         return cm_preparation_verdict(p);
     }
     p->is_misused = p->blockers.count > 0; /* nothing has looked at the model yet */
+    turn_off_modes(p);
     cm_raise_check(p);
     cm_preparation_take_names(p);
     p->originals = cm_originals_read(p->arena, p->model->graph);
@@ -337,16 +348,14 @@ enum cm_status cm_untie_model(struct cm_arena *arena, struct cm_model_file *file
 
 /* ---- and back ---- */
 
-void cm_strip(struct cm_model_file *file)
+/* The domain of Gradient nodes is imported only where something still uses it. */
+static void drop_import(struct cm_model_file *file)
 {
     struct cm_model_proto *model = &file->model;
     struct cm_opsets *imports = &model->opset_import;
     const struct cm_str domain = CM_STR("ai.onnx.preview.training");
     size_t kept = 0;
 
-    model->training_info.items = NULL;
-    model->training_info.count = 0;
-    cm_msg_clear(&model->msg, CM_MODEL_TRAINING_INFO);
     bool used = model->graph && cm_nodes_use_domain(&model->graph->node, domain);
     for (size_t i = 0; i < model->functions.count; i++)
         used = used || cm_nodes_use_domain(&model->functions.items[i].node, domain);
@@ -357,4 +366,15 @@ void cm_strip(struct cm_model_file *file)
         return;
     imports->count = kept;
     cm_msg_set(&model->msg, CM_MODEL_OPSET_IMPORT);
+}
+
+void cm_strip(struct cm_arena *arena, struct cm_model_file *file, struct cm_modes *modes)
+{
+    struct cm_model_proto *model = &file->model;
+
+    model->training_info.items = NULL;
+    model->training_info.count = 0;
+    cm_msg_clear(&model->msg, CM_MODEL_TRAINING_INFO);
+    drop_import(file);
+    cm_modes_turn_off(arena, file, modes);
 }

@@ -7,6 +7,7 @@
 
 #include "graph/type.h"
 #include "onnx/model_file.h"
+#include "rewrite/inference_modes.h"
 #include "train/plan.h"
 
 #include <math.h>
@@ -87,7 +88,8 @@ enum cm_status cm_prepare(struct cm_arena *arena, struct cm_model_file *file,
 enum cm_status cm_untie_model(struct cm_arena *arena, struct cm_model_file *file,
                               struct cm_prepare_report *report, struct cm_error *err) CM_MUST_CHECK;
 
-/* Takes training info away again. */
-void cm_strip(struct cm_model_file *file);
+/* Takes training info away again, and turns training mode off in the inference graph. What became
+ * of it is in modes; sentences and new messages live in arena. */
+void cm_strip(struct cm_arena *arena, struct cm_model_file *file, struct cm_modes *modes);
 
 #endif

@@ -201,22 +201,6 @@ static void update_statistics(struct forward *f, struct cm_node *node)
     }
 }
 
-/* A node that is in training mode in the inference graph already: its results are bound. */
-static void bind_trained(struct forward *f, const struct cm_node *node)
-{
-    const struct cm_training_form *training = node->op->training;
-
-    for (int i = 0; i < training->n_statistics; i++) {
-        const cm_value statistic = cm_node_input(node, training->statistics_input + i);
-
-        if (is_variable(f, statistic))
-            cm_clone_map(&f->statistics, statistic,
-                         call_next(f, statistic,
-                                   cm_emit(f->p, "Identity",
-                                           node->outputs[training->statistics_output + i])));
-    }
-}
-
 bool cm_operand_is_statistic(const struct cm_node *node, int index)
 {
     const struct cm_training_form *training = node->op ? node->op->training : NULL;
@@ -307,13 +291,11 @@ void cm_training_mode(struct cm_preparation *p, cm_value y)
         end = unit_end(node);
         if (!makes_needed(needed, node, end))
             continue;
-        if (unit_moves(&f, node, end)) {
-            for (; node != end; node = node->next)
-                copy_node(&f, node);
-            copies++;
-        } else if (node->op && node->op->training) {
-            bind_trained(&f, node);
-        }
+        if (!unit_moves(&f, node, end))
+            continue;
+        for (; node != end; node = node->next)
+            copy_node(&f, node);
+        copies++;
     }
     if (!p->build.status)
         p->build.status = cm_graph_retype(p->build.graph, p->err);

@@ -172,7 +172,7 @@ class Case:
 
 
 def optimize(source, target, functions):
-    command = [CAMEO, "optimize", str(source), "-o", str(target)] + ([] if functions else ["--portable"])
+    command = [CAMEO, "optimize", str(source), "-o", str(target), "--as-is"] + ([] if functions else ["--portable"])
     done = subprocess.run(command, capture_output=True, text=True, errors="replace")
     return None if done.returncode == 0 else f"optimize: {done.stderr.strip()[:500]}"
 

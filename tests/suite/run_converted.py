@@ -22,7 +22,8 @@ import onnx
 def convert(command, direction, model, version, out):
     """None, or why it could not be written."""
     opset = ["--opset", version] if version else []
-    done = subprocess.run([*command, direction, model, *opset, "-o", out], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    done = subprocess.run([*command, direction, model, *opset, "--as-is", "-o", out], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, text=True,
                           errors="replace", check=False)
     return None if done.returncode == 0 else done.stderr.strip()
 

@@ -80,7 +80,7 @@ def judge(cameo, folder, scratch):
     command = "upgrade" if target >= imported(given) else "downgrade"
     out = scratch / "out.onnx"
     out.unlink(missing_ok=True)
-    run = subprocess.run([cameo, command, folder / "in.onnx", "--opset", str(target), "-o", out],
+    run = subprocess.run([cameo, command, folder / "in.onnx", "--opset", str(target), "--as-is", "-o", out],
                          capture_output=True, text=True, check=False)
     if run.returncode not in (0, 1):
         return f"exit code {run.returncode}: {run.stderr.strip()}"

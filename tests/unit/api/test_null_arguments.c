@@ -347,6 +347,8 @@ ROW(cameo_model_import, REFUSES("'model'", cameo_model_import(NULL, "x", NULL, N
 ROW(cameo_model_export, REFUSES("'model'", cameo_model_export(NULL, "x", NULL, NULL, err));
     REFUSES("'options'", cameo_model_export(t->model, "x", NULL, NULL, err));)
 ROW(cameo_model_strip, REFUSES("'model'", cameo_model_strip(NULL, err));)
+ROW(cameo_model_strip_training,
+    REFUSES("'model'", cameo_model_strip_training(NULL, NULL, err));)
 ROW(cameo_model_step,
     REFUSES("'model'", cameo_model_step(NULL, false, &model_out, err));
     REFUSES("'out'", cameo_model_step(t->model, false, NULL, err));)
@@ -506,6 +508,7 @@ static const struct row rows[] = {
     LISTED(cameo_model_import),
     LISTED(cameo_model_export),
     LISTED(cameo_model_strip),
+    LISTED(cameo_model_strip_training),
     LISTED(cameo_model_step),
     LISTED(cameo_model_gradient),
     LISTED(cameo_operator_gradient),

@@ -646,12 +646,13 @@ static void twice(struct cm_arena *arena)
     struct cm_prepare_report report;
     const struct cm_prepare_options options = train_with("mse", "adam", 1);
     struct cm_model_file *file = train_model(arena, line);
+    struct cm_modes modes;
 
     CHECK_OK(cm_prepare(arena, file, &options, &report, &err), &err);
     CHECK_INT(file->model.opset_import.count, 2);
     CHECK_FAILS(cm_prepare(arena, file, &options, &report, &err), CM_BAD_ARGUMENT, &err,
                 "carries its training already");
-    cm_strip(file);
+    cm_strip(arena, file, &modes);
     CHECK_INT(file->model.training_info.count, 0);
     CHECK_INT(file->model.opset_import.count, 1);
     CHECK_OK(cm_prepare(arena, file, &options, &report, &err), &err);
