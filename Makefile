@@ -61,6 +61,11 @@ test-parameters: ## what is trained by default, on exported networks: CASES='FOL
 	@tools/build.sh release product
 	@$(PYTHON) tests/train/parameters.py check build/cameo $(CASES)
 
+test-exported: ## exported networks trained for some steps, losses as the framework's: CASES='FOLDER/*', see tests/train/exported.py
+	@tools/setup.sh test
+	@tools/build.sh release product
+	@$(PYTHON) tests/train/exported.py build/cameo $(CASES)
+
 test-compiled: ## ONNX's node suite and random graphs through compiled code, half an hour: COMPILED='--pure --match test_conv*'
 	@tools/setup.sh compile
 	@tools/build.sh release tests
@@ -176,5 +181,5 @@ install: ## headers, libraries, command, manual and completions under PREFIX
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: help build abi-update demo demo-files test test-slow test-oom test-math test-parameters test-compiled test-checkpoints test-frontends test-python test-pythons test-all test-update \
+.PHONY: help build abi-update demo demo-files test test-slow test-oom test-math test-parameters test-exported test-compiled test-checkpoints test-frontends test-python test-pythons test-all test-update \
 	lint asan tsan aarch64 fuzz fuzz-long bench bench-parts coverage gen messages install clean

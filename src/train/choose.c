@@ -134,6 +134,28 @@ static void consider(struct cm_preparation *p, struct cm_trainables *list,
     *CM_PUSH(p->arena, list) = candidate;
 }
 
+/* Rows of a table that a framework looked up with constant indices, each of them once, are trained
+ * as the table would be. Where a row was looked up several times, they are no longer one. */
+static bool is_rows(struct cm_preparation *p, const struct cm_tensor_proto *proto)
+{
+    const struct cm_original *original = cm_originals_find(p->originals, proto->name);
+    struct cm_tensor tensor;
+    struct cm_map rows = {0};
+    bool apart = true;
+
+    if (!original || original->folding != CM_FOLDED_ROWS || !original->is_parameter ||
+        cm_tensor_proto_load(proto, p->file->files, &tensor, NULL))
+        return false;
+    const int64_t count = cm_tensor_count(&tensor);
+    const int64_t columns = count ? tensor.shape.dims[tensor.shape.rank - 1] : 1;
+    const size_t size = (size_t)columns * cm_dtype_size(tensor.type);
+    for (int64_t i = 0; i < count / columns && apart; i++)
+        cm_map_insert(&rows, p->arena,
+                      (struct cm_str){(const char *)tensor.data + (size_t)i * size, size}, &apart);
+    cm_tensor_drop(&tensor);
+    return apart;
+}
+
 void cm_trainables_gather(struct cm_preparation *p, struct cm_trainables *list)
 {
     const struct cm_graph *graph = p->inference;
@@ -148,7 +170,9 @@ void cm_trainables_gather(struct cm_preparation *p, struct cm_trainables *list)
 
         if (def->graph != graph || def->role != CM_ROLE_INITIALIZER || !def->initializer)
             continue;
-        const uint64_t kind = cm_map_get(&records.kinds, def->name, CM_RECORDED_NOTHING);
+        uint64_t kind = cm_map_get(&records.kinds, def->name, CM_RECORDED_NOTHING);
+        if (kind == CM_RECORDED_NOTHING && is_rows(p, def->initializer))
+            kind = CM_RECORDED_PARAMETER;
         consider(p, list,
                  (struct cm_trainable){.tensor = def->initializer,
                                        .name = def->name,

@@ -198,6 +198,9 @@ struct cm_trainables;
 void cm_untie(struct cm_preparation *p);
 void cm_untie_settle(struct cm_preparation *p, struct cm_trainables *list);
 
+/* folding_notes.c: says which parameters of the network the exporter folded or dropped. */
+void cm_tell_folding(struct cm_preparation *p, const struct cm_trainables *list);
+
 /* training_mode.c: copies of the nodes that y needs and that compute otherwise in training, or read
  * what such a node computes. */
 void cm_training_mode(struct cm_preparation *p, cm_value y);

@@ -266,6 +266,8 @@ static enum cm_status prepare(struct cm_preparation *p)
     cm_trainables_follow(p, &candidates, loss);
     cm_untie_settle(p, &candidates);
     cm_trainables_report(p, &candidates);
+    if (!p->options->plan)
+        cm_tell_folding(p, &candidates);
     CM_TRY(cm_preparation_verdict(p));
     give_loss(p, loss);
     add_updates(p, &candidates, loss);

@@ -1,0 +1,53 @@
+# What exporters fold into other tensors or drop of a network is said once, before training.
+# SPDX-License-Identifier: Apache-2.0
+try() {
+    echo "\$ cameo $*"
+    "$CAMEO" "$@"
+    echo "[$?]"
+}
+
+cat >folded.onnxtxt <<'EOF'
+<ir_version: 10, opset_import: ["" : 20]>
+<metadata_props: ["pkg.torch.export.ExportedProgram.graph_signature": "
+p_c_weight: PARAMETER target='c.weight'
+p_c_bias: PARAMETER target='c.bias'
+p_bn_weight: PARAMETER target='bn.weight'
+p_bn_bias: PARAMETER target='bn.bias'
+b_bn_running_mean: BUFFER target='bn.running_mean' persistent=True
+b_bn_running_var: BUFFER target='bn.running_var' persistent=True
+p_a: PARAMETER target='A'
+p_pos_weight: PARAMETER target='pos.weight'
+p_kind_weight: PARAMETER target='kind.weight'
+p_o_weight: PARAMETER target='o.weight'
+"]> folded (float[N,2,3] x) => (float[N,2,3] y)
+<float[2,2,1] "c.weight" = {0.5, -0.5, 0.25, 1}, float[3] neg = {-1, -2, -0.5},
+ float[1,2,3] embedding = {1, 2, 3, 4, 5, 6}, float[1,2,3] embedding_1 = {1, 2, 3, 1, 2, 3},
+ float[3,3] val_3 = {1, 4, 7, 2, 5, 8, 3, 6, 10},
+ float[2,2,1] "c.weight" <metadata_props: ["pkg.torch.export.graph_signature.InputSpec.kind": "PARAMETER"]>,
+ float[3,3] val_3 <metadata_props: ["pkg.onnxscript.optimizer.folded_from": "['o.weight']"]>,
+ float[3] neg <metadata_props: ["pkg.onnxscript.optimizer.folded_from": "['A', 'exp']"]>,
+ float[1,2,3] embedding <metadata_props: ["pkg.onnxscript.optimizer.folded_from": "['arange', 'pos.weight']"]>,
+ float[1,2,3] embedding_1 <metadata_props: ["pkg.onnxscript.optimizer.folded_from": "['kind.weight', 'zeros']"]>>
+{
+    [c <metadata_props: ["pkg.onnxscript.rewriter.rule_name": "FuseBatchNormIntoConv, RemoveOptionalBiasFromConv",
+                         "pkg.torch.onnx.fx_node": "%n = call_function[target=torch.ops.aten.batch_norm.default](args = (%c, %p_bn_weight, %p_bn_bias))"]>]
+    c0 = Conv(x, "c.weight")
+    c1 = Mul(c0, neg)
+    c2 = Add(c1, embedding)
+    c3 = Add(c2, embedding_1)
+    [o <metadata_props: ["pkg.torch.onnx.fx_node": "%o = call_function[target=torch.ops.aten.linear.default](args = (%c3, %p_o_weight))"]>]
+    y = MatMul(c3, val_3)
+}
+EOF
+echo '-- what the newer exporter folded and dropped'
+try prepare folded.onnxtxt --loss mse --optimizer sgd --list
+cat >older.onnxtxt <<'EOF'
+<ir_version: 8, opset_import: ["" : 17]>
+older (float[N,2,3] x) => (float[N,2,3] y)
+<float[2,2,1] "onnx::Conv_1" = {0.5, -0.5, 0.25, 1}, float[2] "onnx::Conv_2" = {1, 2}>
+{
+    ["/d1/d1.0/Conv"] y = Conv(x, "onnx::Conv_1", "onnx::Conv_2")
+}
+EOF
+echo '-- and the older one'
+try prepare older.onnxtxt --loss mse --optimizer sgd --list
