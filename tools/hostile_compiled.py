@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # What a compiled model does with run-time values that nobody should give it, against the interpreter.
 # SPDX-License-Identifier: Apache-2.0
-"""usage: hostile_compiled.py BUILD [--match PATTERN] [--pairs N] [--pure] [--verbose]
+"""usage: hostile_compiled.py BUILD [--match PATTERN,..] [--pairs N] [--pure] [--verbose]
 
 Each model of CASES is compiled with open sizes and with those of its operands. One operand at a time is then
 given other numbers (below zero, zero, the ends of its type, huge), another length or other sizes; N times for
@@ -205,8 +205,6 @@ def same(expected, got):
 def is_known(case, inputs, expected, got):
     """Is it a difference that is written down?"""
     sizes = any(inputs[n].shape != a.shape for n, a in case.operands.items())
-    if expected[0] == "refused" and got[0] == "ok":
-        return case.name in case.NUMBERS or (sizes and case.name in case.SIZES)
     if expected[0] != "ok" or got[0] != "refused":
         return False
     other_rank = any(expected[1][n].ndim != rank for n, (_, rank) in case.results.items())
@@ -301,7 +299,7 @@ def main():
     passed = failed = 0
     with tempfile.TemporaryDirectory() as root:
         for case in CASES:
-            if not fnmatch.fnmatch(case.name, args.match):
+            if not any(fnmatch.fnmatch(case.name, one) for one in args.match.split(",")):
                 continue
             wrong = []
             for kind, lie in (("open", None), ("closed", None), ("open", 7)):

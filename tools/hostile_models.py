@@ -17,16 +17,14 @@ def reals(*shape):
     return (np.arange(np.prod(shape, dtype=np.int64)) % 11 - 5).astype(np.float32).reshape(shape) / 2
 
 
+def codes(*shape):
+    return (np.arange(np.prod(shape, dtype=np.int64)) * 7 % 11).astype(np.uint8).reshape(shape)
+
+
 class Case:
     """body in the text form; operands with values that are right; hostile: whose numbers are changed too (all of
     whole numbers); results with type and rank."""
 
-    # Compiled code has the checks of function bodies, which broadcast sizes that the operator itself refuses, or
-    # take these numbers as they are. Memory is safe all the same.
-    SIZES = {"one_hot", "one_hot_list", "nll", "nll_mean_weights", "nll_ignored", "cross_entropy", "lstm", "lstm_state",
-             "lstm_bias", "gru", "gru_state", "rnn", "rnn_batch_first", "grid_sample", "affine_grid", "gemm", "stft",
-             "attention", "attention_lengths", "rotary"}
-    NUMBERS = {"center_crop_pad", "stft", "hann", "attention_lengths"}
     FIXED = {"deform_conv", "multinomial"}  # not compiled with open sizes
     # Refused though the interpreter has an answer: a size of 1 that would be broadcast.
     NARROW = {"einsum"}
@@ -122,7 +120,9 @@ CASES = [
          {"p": reals(2, 1, 4, 2), "u": reals(2, 1, 2, 2), "i": ints(1, 3)}, F4, opset=24),
     Case("dft", "y = DFT(x, n, a)", {"x": reals(1, 4, 1), "n": scalar(4), "a": scalar(1)}, F3, opset=20),
     Case("dft_length", "y = DFT(x, n)", {"x": reals(1, 4, 1), "n": scalar(6)}, F3, opset=20),
-    Case("stft", "y = STFT(x, p, , n)", {"x": reals(1, 16, 1), "p": scalar(4), "n": scalar(8)}, F4, opset=17),
+    Case("stft", "y = STFT(x, p, , n)", {"x": reals(1, 16, 1), "p": scalar(4), "n": scalar(8)}, F4, opset=17, most=2**31),
+    Case("stft_window", "y = STFT<onesided = 0>(x, p, w)",
+         {"x": reals(1, 16, 2), "p": scalar(4), "w": reals(8)}, F4, opset=17, most=2**31),
     Case("hann", "y = HannWindow(n)", {"n": scalar(5)}, F1),
     Case("mel", "y = MelWeightMatrix(a, b, c, d, e)",
          {"a": scalar(4), "b": scalar(16), "c": scalar(8000), "d": scalar(100.0, np.float32),
@@ -211,4 +211,94 @@ CASES = [
     Case("multinomial", "y = Multinomial<sample_size = 3, seed = 1.0>(x)", {"x": X}, {"y": "int32[a,b]"}, hostile=[]),
     Case("eye_like", "y = EyeLike<k = 1>(x)", {"x": X}, F2),
     Case("shape_chain", "s = Shape(x)\nt = Mul(s, m)\ny = ConstantOfShape(t)", {"x": X, "m": ints(2, 1)}, F2),
+    Case("reduce_sum_squeezed", "y = ReduceSum<keepdims = 0>(x, a)", {"x": reals(2, 3, 4), "a": ints(1)}, F2),
+    Case("reduce_sum_or_not", "y = ReduceSum<noop_with_empty_axes = 1>(x, a)", {"x": X, "a": ints(1)}, F2),
+    Case("quantize", "y = QuantizeLinear(x, s, z)", {"x": X, "s": reals(1) + 4, "z": codes(1)}, {"y": "uint8[a,b]"}),
+    Case("quantize_axis", "y = QuantizeLinear<axis = 1>(x, s, z)", {"x": X, "s": reals(4) + 4, "z": codes(4)},
+         {"y": "uint8[a,b]"}),
+    Case("quantize_scalar_zero", "y = QuantizeLinear<axis = 1>(x, s, z)",
+         {"x": X, "s": reals(1) + 4, "z": scalar(3, np.uint8)}, {"y": "uint8[a,b]"}),
+    Case("quantize_scalar_scale", "y = QuantizeLinear<axis = 1>(x, s, z)",
+         {"x": X, "s": scalar(2, np.float32), "z": codes(1)}, {"y": "uint8[a,b]"}),
+    Case("quantize_blocks", "y = QuantizeLinear<axis = 1, block_size = 2>(x, s, z)",
+         {"x": X, "s": reals(3, 2) + 4, "z": codes(3, 2)}, {"y": "uint8[a,b]"}),
+    Case("dequantize_zero", "y = DequantizeLinear<axis = 0>(x, s, z)",
+         {"x": codes(3, 4), "s": reals(3) + 4, "z": codes(3)}, F2),
+    Case("dynamic_quantize", "y, s, z = DynamicQuantizeLinear(x)", {"x": X},
+         {"y": "uint8[a,b]", "s": "float", "z": "uint8"}),
+    Case("matmul_integer", "y = MatMulInteger(a, b, c, d)",
+         {"a": codes(3, 4), "b": codes(4, 2), "c": codes(3), "d": codes(2)}, {"y": "int32[a,b]"}),
+    Case("qlinear_matmul", "y = QLinearMatMul(a, s, z, b, t, w, u, v)",
+         {"a": codes(3, 4), "s": reals(1) + 4, "z": codes(1), "b": codes(4, 2), "t": reals(2) + 4, "w": codes(2),
+          "u": reals(1) + 4, "v": codes(1)}, {"y": "uint8[a,b]"}),
+    Case("conv_integer", "y = ConvInteger(x, w, a, b)",
+         {"x": codes(1, 2, 4, 4), "w": codes(3, 2, 2, 2), "a": scalar(3, np.uint8), "b": codes(3)},
+         {"y": "int32[a,b,c,d]"}),
+    Case("qlinear_conv", "y = QLinearConv(x, s, z, w, t, u, v, o, b)",
+         {"x": codes(1, 2, 4, 4), "s": scalar(0.5, np.float32), "z": scalar(3, np.uint8), "w": codes(3, 2, 2, 2),
+          "t": reals(3) + 4, "u": codes(3), "v": scalar(0.5, np.float32), "o": scalar(3, np.uint8),
+          "b": np.array([1, 2, 3], np.int32)}, {"y": "uint8[a,b,c,d]"}),
+    Case("prelu", "y = PRelu(x, s)", {"x": X, "s": reals(4)}, F2),
+    Case("clip", "y = Clip(x, a, b)", {"x": X, "a": scalar(-1, np.float32), "b": scalar(1, np.float32)}, F2,
+         hostile=["a", "b"]),
+    Case("sum_of_three", "y = Sum(a, b, c)", {"a": X, "b": reals(3, 1), "c": reals(4)}, F2),
+    Case("rms_norm", "y = RMSNormalization(x, s)", {"x": X, "s": reals(4)}, F2, opset=23),
+    Case("lp_norm", "y = LpNormalization(x)", {"x": X}, F2),
+    Case("lrn", "y = LRN<size = 3>(x)", {"x": reals(1, 4, 2, 2)}, F4),
+    Case("softmax", "y = Softmax(x)", {"x": X}, F2),
+    Case("global_average_pool", "y = GlobalAveragePool(x)", {"x": reals(1, 2, 3, 3)}, F4),
+    Case("global_max_pool", "y = GlobalMaxPool(x)", {"x": reals(1, 2, 3, 3)}, F4),
+    Case("hamming", "y = HammingWindow(n)", {"n": scalar(5)}, F1),
+    Case("blackman", "y = BlackmanWindow(n)", {"n": scalar(5)}, F1),
+    Case("cross_entropy_weights", "y, z = SoftmaxCrossEntropyLoss(x, t, w)",
+         {"x": X, "t": ints(0, 1, 3), "w": reals(4) + 4}, {"y": "float", "z": "float[a,b]"}),
+    Case("cross_entropy_planes", "y = SoftmaxCrossEntropyLoss<reduction = \"sum\">(x, t)",
+         {"x": reals(2, 3, 2), "t": ints([0, 1], [2, 1])}, {"y": "float"}),
+    Case("dropout_training", "y, m = Dropout<seed = 1>(x, r, t)",
+         {"x": X, "r": scalar(0.5, np.float32), "t": scalar(True, np.bool_)}, {"y": "float[a,b]", "m": "bool[a,b]"},
+         hostile=["r"]),
+    Case("bernoulli", "y = Bernoulli<seed = 1.0>(x)", {"x": np.full((3, 4), 0.5, np.float32)}, F2, hostile=["x"]),
+    Case("resize_axes", "y = Resize<mode = \"linear\", axes = [2, 3]>(x, , s)",
+         {"x": reals(1, 1, 3, 4), "s": np.array([2, 0.5], np.float32)}, F4, hostile=["s"]),
+    Case("resize_crop", "y = Resize<mode = \"linear\", coordinate_transformation_mode = \"tf_crop_and_resize\">(x, r, , s)",
+         {"x": reals(1, 1, 3, 4), "r": np.array([0, 0, 0.2, 0.2, 1, 1, 0.8, 0.8], np.float32), "s": ints(1, 1, 5, 2)}, F4),
+    Case("attention_mask", "y = Attention(q, k, v, m)",
+         {"q": reals(1, 2, 3, 4), "k": reals(1, 2, 5, 4), "v": reals(1, 2, 5, 4), "m": reals(3, 5)}, F4, opset=23),
+    Case("attention_past", "y, a, b = Attention(q, k, v, , c, d)",
+         {"q": reals(1, 2, 3, 4), "k": reals(1, 2, 3, 4), "v": reals(1, 2, 3, 4), "c": reals(1, 2, 2, 4),
+          "d": reals(1, 2, 2, 4)}, {"y": "float[a,b,c,d]", "a": "float[a,b,c,d]", "b": "float[a,b,c,d]"}, opset=23),
+    Case("attention_heads", "y = Attention<q_num_heads = 2, kv_num_heads = 1, is_causal = 1>(q, k, v)",
+         {"q": reals(1, 3, 8), "k": reals(1, 5, 4), "v": reals(1, 5, 4)}, F3, opset=23),
+    Case("rotary_cached", "y = RotaryEmbedding(x, c, s)",
+         {"x": reals(1, 2, 3, 4), "c": reals(1, 3, 2), "s": reals(1, 3, 2)}, F4, opset=23),
+    Case("mean_variance", "y = MeanVarianceNormalization(x)", {"x": reals(2, 3, 2, 2)}, F4),
+    Case("if", "y = If(c) <then_branch = g () => (float[n,m] t) { t = Identity(x) }, "
+         "else_branch = h () => (float[n,m] e) { e = Neg(x) }>", {"c": scalar(True, np.bool_), "x": X}, F2),
+    Case("linear_regressor", "y = ai.onnx.ml.LinearRegressor<coefficients = [1.0, 2.0, 3.0, 4.0]>(x)", {"x": X}, F2),
+    Case("scaler", "y = ai.onnx.ml.Scaler<offset = [1.0, 2.0, 3.0, 4.0], scale = [1.0, 2.0, 3.0, 4.0]>(x)", {"x": X}, F2),
+    Case("imputer", "y = ai.onnx.ml.Imputer<imputed_value_floats = [1.0, 2.0, 3.0, 4.0]>(x)", {"x": X}, F2),
+    Case("normalizer", "y = ai.onnx.ml.Normalizer<norm = \"L2\">(x)", {"x": X}, F2),
+    Case("svm", "y = ai.onnx.ml.SVMRegressor<coefficients = [1.0, -1.0], kernel_params = [0.5, 0.0, 3.0], "
+         "kernel_type = \"RBF\", n_supports = 2, rho = [0.1], "
+         "support_vectors = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]>(x)", {"x": X}, F2),
+    Case("one_hot_encoder_strict", "y = ai.onnx.ml.OneHotEncoder<cats_int64s = [1, 2], zeros = 1>(x)",
+         {"x": ints(1, 2, 2)}, F2),
+    Case("feature_vectorizer", "y = ai.onnx.ml.FeatureVectorizer<inputdimensions = [4, 2]>(a, b)",
+         {"a": X, "b": reals(3, 2)}, F2),
+    Case("tree", "y = ai.onnx.ml.TreeEnsemble<n_targets = 1, nodes_featureids = [1], nodes_modes = uint8[1] {0}, "
+         "nodes_splits = float[1] {0.5}, nodes_truenodeids = [0], nodes_trueleafs = [1], nodes_falsenodeids = [1], "
+         "nodes_falseleafs = [1], leaf_targetids = [0, 0], leaf_weights = float[2] {1.0, 2.0}, tree_roots = [0]>(x)",
+         {"x": X}, F2),
+    Case("layer_norm_rows", "y = LayerNormalization<axis = 1>(x, s, b)",
+         {"x": reals(2, 3, 4), "s": reals(3, 4), "b": reals(4)}, F3),
+    Case("batch_norm_training", "y, a, b = BatchNormalization<training_mode = 1>(x, s, b0, m, v)",
+         {"x": reals(2, 3, 2), "s": reals(3), "b0": reals(3), "m": reals(3), "v": reals(3) + 4},
+         {"y": "float[a,b,c]", "a": "float[a]", "b": "float[a]"}),
+    Case("skip_layer_norm", "y = com.microsoft.SkipLayerNormalization(x, s, g, b)",
+         {"x": reals(1, 2, 4), "s": reals(1, 2, 4), "g": reals(4), "b": reals(4)}, F3),
+    Case("bias_gelu", "y = com.microsoft.BiasGelu(x, b)", {"x": X, "b": reals(4)}, F2),
+    Case("fused_matmul", "y = com.microsoft.FusedMatMul<transB = 1>(a, b)", {"a": X, "b": reals(2, 4)}, F2),
+    Case("embed_layer_norm", "y, m = com.microsoft.EmbedLayerNormalization(i, s, w, p, t, g, b)",
+         {"i": np.array([[0, 2]], np.int32), "s": np.array([[0, 1]], np.int32), "w": reals(3, 4), "p": reals(5, 4),
+          "t": reals(2, 4), "g": reals(4), "b": reals(4)}, {"y": "float[a,b,c]", "m": "int32[a]"}),
 ]

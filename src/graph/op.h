@@ -17,6 +17,7 @@ struct cm_infer;
 struct cm_call;
 struct cm_grad;
 struct cm_body;
+struct cm_require;
 
 typedef enum cm_status cm_infer_fn(struct cm_infer *in);
 typedef enum cm_status cm_prepare_fn(struct cm_call *call);
@@ -24,6 +25,7 @@ typedef enum cm_status cm_run_fn(struct cm_call *call);
 typedef enum cm_status cm_grad_fn(struct cm_grad *g);
 typedef bool cm_grad_fits_fn(const struct cm_node *node);
 typedef enum cm_status cm_body_fn(struct cm_body *b);
+typedef void cm_require_fn(struct cm_require *r); /* graph/require.h */
 
 enum cm_effect {
     CM_RANDOM = 1, /* draws from cm_call_random: never duplicated, folded, merged or recomputed */
@@ -157,9 +159,11 @@ struct cm_op {
     cm_run_fn *run;   /* reference kernel, every legal input; does not allocate */
     cm_grad_fn *grad; /* emits nodes computing input gradients; cm_grad_none: none, on purpose */
     cm_grad_fits_fn
-        *grad_fits;         /* absent: grad is for every node; else the body of others is used */
-    cm_body_fn *body;       /* builds a body that depends on attributes, types, present operands */
-    cm_share_fn *share;     /* absent: outputs share nothing */
+        *grad_fits;   /* absent: grad is for every node; else the body of others is used */
+    cm_body_fn *body; /* builds a body that depends on attributes, types, present operands */
+    cm_require_fn
+        *require;       /* what it refuses when it runs and its body does not; absent: nothing */
+    cm_share_fn *share; /* absent: outputs share nothing */
     cm_stretch_fn *stretch; /* absent: no output is a stretch of an input */
     unsigned effects;       /* enum cm_effect */
     enum cm_layout_rule layouts;

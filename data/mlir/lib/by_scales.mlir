@@ -8,17 +8,25 @@
 @set blocked = rank(s) == r and block > 0
 @set all = ["d" + i for i in range(r)]
 @set parameters = known(z) ? [s, z] : [s]
-// Sizes that are not known are checked: nothing is read past its end.
-@for p in parameters
-@for i in range(rank(p))
+// Sizes that are not known are checked: one scale for all, or as many as the axis or its blocks need, and as
+// many zero points as scales.
+@for i in range(rank(s))
 @set of = blocked ? i : axis
-@set fits = not blocked ? same(p, i, x, axis) or known(dim(p, i)) and dim(p, i) == dim(x, axis) : i != axis and same(p, i, x, i)
-@set fits = fits or known(dim(p, i)) and known(dim(x, of))
-@if not fits and r > 0
-@set n = size(x, of)
-@set have = size(p, i)
-@do check_scale(have, n, blocked and i == axis ? block : 0)
+@set fits = not blocked or i != axis ? r > 0 and same(s, i, x, of) : false
+@set fits = fits or known(dim(s, i)) and r > 0 and known(dim(x, of)) or rank(s) == 1 and dim(s, i) == 1
+@if not fits
+@set n = r > 0 ? size(x, of) : 1
+@set have = size(s, i)
+@do check_scale(have, n, blocked and i == axis ? block : 0, rank(s) == 1)
 @end
+@end
+@if known(z)
+@if rank(z) > 0 and rank(s) > 0
+@for i in range(rank(z))
+@do check_same(z, i, s, i)
+@end
+@else
+@do check_length(rank(z) == 0 ? s : z, 1)
 @end
 @end
 %empty = tensor.empty(${[size(x, i) for i in range(r) if not known(dim(y, i))]}) : ${type(y)}

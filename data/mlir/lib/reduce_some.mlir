@@ -37,6 +37,12 @@
 @set sizes = unknown
 @set groups = [[[i], [i]] for i in range(r)]
 @else
+// The rank of the result is fixed: that many axes stay.
+@for i in range(r)
+@let index %stays${i} = %goes${i} ? 0 : 1
+@end
+@let i1(index) %as_many = ${join(["0"] + ["%stays" + i for i in range(r)], " + ")} == ${q}
+cf.assert %as_many, "${place()}: its list of axes leaves another rank than ${q}, which the model says"
 @do places(["%goes" + i for i in range(r)], unknown, q, "%left")
 @set sizes = ["%left" + j for j in range(q)]
 @set groups = q > 0 ? [[range(r), range(q)]] : []

@@ -23,6 +23,8 @@
 @if kernel[i] >= 0
 @set span = (kernel[i] - 1) * dilations[i] + 1
 @else
+@let i1(index) %some${i} = ${kernel[i]} > 0
+cf.assert %some${i}, "${place()}: the kernel has size 0 along spatial axis ${i}"
 @let index %span${i} = (${kernel[i]} - 1) * ${dilations[i]} + 1
 @set span = "%span" + i
 @end
@@ -38,6 +40,8 @@
 @let index %up${i} = %down${i} * ${strides[i]} < ${in[i]} + ${pads[i]} && rem(%room${i}, ${strides[i]}) != 0 ? %down${i} + %more${i} : %down${i}
 @let index %count${i} = %room${i} < 0 ? 0 : %up${i}
 @set count = "%count" + i
+@let i1(index) %fits${i} = %count${i} > 0 || ${in[i]} == 0
+cf.assert %fits${i}, "${place()}: its window does not fit into spatial axis ${i}"
 @end
 @set are_numbers = count >= 0 and span >= 0 and in[i] >= 0
 @if not same

@@ -2,7 +2,9 @@
  * double operands, a few queries at a time; what is narrow is converted going in and out. */
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/attention/attention.h"
+
 #include "base/number.h"
+#include "graph/require.h"
 #include "ops/attention/heads.h"
 #include "ops/common/gemm.h"
 #include "ops/common/line.h"
@@ -447,6 +449,96 @@ static double attention_flops(const struct cm_node *node, const struct cm_tensor
            ((double)cm_tensor_count(in[0]) + (double)cm_tensor_count(out[0]));
 }
 
+/* Pairs of axes that are equally long. Those of tensors of heads are (batch, heads, length, size).
+ */
+static const struct pair {
+    int operand, axis, other, other_axis;
+    bool of_heads; /* only where both have rank 4 */
+    const char *reason;
+} pairs[] = {
+    {CM_ATTENTION_KEY, 0, CM_ATTENTION_QUERY, 0, false, "queries and keys differ in batch"},
+    {CM_ATTENTION_VALUE, 0, CM_ATTENTION_QUERY, 0, false, "queries and values differ in batch"},
+    {CM_ATTENTION_PAST_KEY, 0, CM_ATTENTION_QUERY, 0, false, "past keys differ in batch"},
+    {CM_ATTENTION_PAST_VALUE, 0, CM_ATTENTION_QUERY, 0, false, "past values differ in batch"},
+    {CM_ATTENTION_NONPAD, 0, CM_ATTENTION_QUERY, 0, false, "nonpad_kv_seqlen differs in batch"},
+    {CM_ATTENTION_VALUE, -2, CM_ATTENTION_KEY, -2, false, "keys and values differ in length"},
+    {CM_ATTENTION_PAST_VALUE, -2, CM_ATTENTION_PAST_KEY, -2, false, "pasts differ in length"},
+    {CM_ATTENTION_VALUE, 1, CM_ATTENTION_KEY, 1, true, "keys and values differ in heads"},
+    {CM_ATTENTION_KEY, 3, CM_ATTENTION_QUERY, 3, true, "queries and keys differ in head size"},
+    {CM_ATTENTION_PAST_KEY, 1, CM_ATTENTION_KEY, 1, true, "past keys differ in heads"},
+    {CM_ATTENTION_PAST_VALUE, 1, CM_ATTENTION_KEY, 1, true, "past values differ in heads"},
+    {CM_ATTENTION_PAST_KEY, 3, CM_ATTENTION_KEY, 3, true, "past keys differ in head size"},
+    {CM_ATTENTION_PAST_VALUE, 3, CM_ATTENTION_VALUE, 3, true, "past values differ in head size"},
+};
+
+static bool has_rank(const struct cm_require *r, int operand, int rank)
+{
+    const struct cm_type *type = cm_require_type(r, operand);
+    return type && type->rank == rank;
+}
+
+/* Heads of queries are a multiple of those of keys. */
+static void require_heads(struct cm_require *r)
+{
+    const struct cm_type *q = cm_require_type(r, CM_ATTENTION_QUERY);
+    const struct cm_type *k = cm_require_type(r, CM_ATTENTION_KEY);
+    const cm_value one = cm_emit_int64s(r, 1);
+    if (!has_rank(r, CM_ATTENTION_QUERY, 4) || !has_rank(r, CM_ATTENTION_KEY, 4) ||
+        (cm_dim_known(q->dims[1]) && cm_dim_known(k->dims[1])) ||
+        (cm_dim_known(k->dims[1]) && k->dims[1].value == 1))
+        return;
+    const cm_value keys = cm_require_length(r, CM_ATTENTION_KEY, 1);
+    const cm_value rest = cm_emit(r, "Mod", cm_require_length(r, CM_ATTENTION_QUERY, 1),
+                                  cm_emit(r, "Max", keys, one));
+    const cm_value met =
+        cm_emit(r, "And", cm_emit(r, "Less", rest, one), cm_emit(r, "GreaterOrEqual", keys, one));
+    cm_require_that(r, CM_ATTENTION_KEY, met, "heads of keys do not divide heads of queries");
+}
+
+static void require_mask(struct cm_require *r)
+{
+    const bool is_split = has_rank(r, CM_ATTENTION_QUERY, 4);
+    const struct cm_type *mask = cm_require_type(r, CM_ATTENTION_MASK);
+    const char *reason = "the mask does not broadcast to batches, heads and queries";
+    if (!mask)
+        return;
+    if (mask->rank > 1)
+        cm_require_spread(r, CM_ATTENTION_MASK, -2, CM_ATTENTION_QUERY, -2, reason);
+    if (mask->rank > 2 && is_split)
+        cm_require_spread(r, CM_ATTENTION_MASK, -3, CM_ATTENTION_QUERY, 1, reason);
+    if (mask->rank > 3)
+        cm_require_spread(r, CM_ATTENTION_MASK, -4, CM_ATTENTION_QUERY, 0, reason);
+    cm_value keys = cm_require_length(r, CM_ATTENTION_KEY, -2);
+    if (cm_require_type(r, CM_ATTENTION_PAST_KEY))
+        keys = cm_emit(r, "Add", keys, cm_require_length(r, CM_ATTENTION_PAST_KEY, -2));
+    const cm_value given = cm_require_length(r, CM_ATTENTION_MASK, -1);
+    cm_require_that(r, CM_ATTENTION_MASK, cm_emit(r, "LessOrEqual", given, keys),
+                    "the mask has more keys than there are");
+}
+
+static void require_lengths(struct cm_require *r)
+{
+    if (!cm_require_type(r, CM_ATTENTION_NONPAD))
+        return;
+    cm_require_least(r, CM_ATTENTION_NONPAD, 0, "nonpad_kv_seqlen is below 0");
+    const cm_value most = cm_emit(r, "ReduceMax", r->in[CM_ATTENTION_NONPAD]);
+    const cm_value keys = cm_require_length(r, CM_ATTENTION_KEY, -2);
+    cm_require_that(r, CM_ATTENTION_NONPAD, cm_emit(r, "LessOrEqual", most, keys),
+                    "nonpad_kv_seqlen is larger than the number of keys");
+}
+
+static void attention_require(struct cm_require *r)
+{
+    for (size_t i = 0; i < CM_COUNT(pairs); i++) {
+        const struct pair *p = &pairs[i];
+        if (!p->of_heads || (has_rank(r, p->operand, 4) && has_rank(r, p->other, 4)))
+            cm_require_same(r, p->operand, p->axis, p->other, p->other_axis, p->reason);
+    }
+    require_heads(r);
+    require_mask(r);
+    require_lengths(r);
+}
+
 CM_OP(Attention, .infer = attention_infer, .prepare = attention_prepare, .run = attention_run,
-      .flops = attention_flops, .body = cm_attention_body, .grad = cm_attention_grad,
-      .grad_fits = cm_attention_grad_fits);
+      .flops = attention_flops, .body = cm_attention_body, .require = attention_require,
+      .grad = cm_attention_grad, .grad_fits = cm_attention_grad_fits);

@@ -2,6 +2,7 @@
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/op.h"
+#include "graph/require.h"
 #include "ops/attention/heads.h"
 #include "ops/common/line.h"
 
@@ -184,5 +185,34 @@ static enum cm_status rotary_body(struct cm_body *b)
     return cm_body_return(b, 0, y);
 }
 
-CM_OP(RotaryEmbedding, .infer = rotary_infer, .prepare = rotary_prepare, .run = rotary_run,
-      .body = rotary_body);
+static void rotary_require(struct cm_require *r)
+{
+    const struct cm_type *x = cm_require_type(r, 0), *ids = cm_require_type(r, 3);
+    const int64_t turned = cm_node_int(r->node, "rotary_embedding_dim");
+    const bool by_id = r->node->n_inputs > 3 && r->in[3];
+    if (!x || (by_id && !ids))
+        return;
+    for (int i = by_id ? 3 : 1; i < (by_id ? 4 : 3); i++) {
+        const char *reason = by_id ? "position_ids do not have an element for every position"
+                                   : "the caches do not have a row for every position";
+        cm_require_same(r, i, 0, 0, 0, reason);
+        cm_require_same(r, i, 1, 0, x->rank == 4 ? 2 : 1, reason);
+    }
+    if (by_id)
+        cm_require_least(r, 3, 0, "a position id is below 0");
+    for (int i = 1; i < 3; i++) {
+        const char *reason = "the caches do not have half as many columns as elements are rotated";
+        if (turned) {
+            cm_require_size(r, i, -1, turned / 2, reason);
+        } else if (x->rank == 4 && !cm_dim_known(x->dims[3])) {
+            const cm_value twice =
+                cm_emit(r, "Mul", cm_require_length(r, i, -1), cm_emit_int64s(r, 2));
+            cm_require_that(r, i, cm_emit(r, "Equal", twice, cm_require_length(r, 0, 3)), reason);
+        } else if (x->rank == 4) {
+            cm_require_size(r, i, -1, x->dims[3].value / 2, reason);
+        }
+    }
+}
+
+CM_OP(RotaryEmbedding, .require = rotary_require, .infer = rotary_infer, .prepare = rotary_prepare,
+      .run = rotary_run, .body = rotary_body);

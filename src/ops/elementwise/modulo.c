@@ -1,5 +1,6 @@
 /* Mod and PRelu: two operands of one type, beyond plain arithmetic. */
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/require.h"
 #include "ops/elementwise/binary.h"
 
 #include <tgmath.h> /* floats use the float functions */
@@ -119,5 +120,10 @@ static enum cm_status prelu_grad(struct cm_grad *g)
 
 static const struct cm_binary prelu = {.loops = prelu_loops};
 
-CM_OP(PRelu, .infer = prelu_infer, .grad = prelu_grad, .share = cm_share_elementwise,
-      CM_BINARY_ROW(prelu), .weights = CM_OPERAND(1));
+static void prelu_require(struct cm_require *r)
+{
+    cm_require_broadcast(r, 1, 0, "the slope does not broadcast to the input");
+}
+
+CM_OP(PRelu, .require = prelu_require, .infer = prelu_infer, .grad = prelu_grad,
+      .share = cm_share_elementwise, CM_BINARY_ROW(prelu), .weights = CM_OPERAND(1));

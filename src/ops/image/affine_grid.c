@@ -1,6 +1,7 @@
 /* AffineGrid: the places of an image's pixels, from -1 to 1, moved by a matrix. */
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/op.h"
+#include "graph/require.h"
 #include "ops/common/line.h"
 
 enum { THETA, SIZE };
@@ -105,4 +106,20 @@ static enum cm_status affine_grad(struct cm_grad *g)
     return cm_grad_set(g, THETA, cm_emit(g, "MatMul", across, full));
 }
 
-CM_OP(AffineGrid, .infer = affine_infer, .run = affine_run, .grad = affine_grad);
+static void affine_require(struct cm_require *r)
+{
+    const struct cm_type *size = cm_require_type(r, SIZE), *theta = cm_require_type(r, THETA);
+    const char *reason = "theta does not have the shape that its spatial axes need";
+    if (!size || !theta || size->rank != 1 || theta->rank != 3)
+        return;
+    if (cm_dim_known(size->dims[0])) {
+        cm_require_size(r, THETA, 1, size->dims[0].value - 2, reason);
+        cm_require_size(r, THETA, 2, size->dims[0].value - 1, reason);
+    } else if (cm_dim_known(theta->dims[1])) {
+        cm_require_size(r, THETA, 2, theta->dims[1].value + 1, reason);
+        cm_require_size(r, SIZE, 0, theta->dims[1].value + 2, reason);
+    }
+}
+
+CM_OP(AffineGrid, .require = affine_require, .infer = affine_infer, .run = affine_run,
+      .grad = affine_grad);

@@ -1,5 +1,6 @@
 /* CenterCropPad: axes cut or padded with zeros at both ends until they have the sizes asked for. */
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/require.h"
 #include "ops/common/move.h"
 
 /* The axes that shape speaks of; returns how many, or -1 after saying why not. */
@@ -135,5 +136,16 @@ static enum cm_status crop_body(struct cm_body *b)
                                        cm_emit(b, "Pad", bytes, pads)));
 }
 
-CM_OP(CenterCropPad, .infer = crop_infer, .prepare = crop_prepare, .run = crop_run,
-      .grad = crop_grad, .body = crop_body);
+static void crop_require(struct cm_require *r)
+{
+    const struct cm_type *x = cm_require_type(r, 0);
+    if (!x)
+        return;
+    const bool has_axes = cm_node_has_attr(r->node, "axes");
+    const int64_t n = has_axes ? (int64_t)cm_node_ints(r->node, "axes").count : x->rank;
+    cm_require_size(r, 1, 0, n, "the shape does not have a size for each axis");
+    cm_require_least(r, 1, 0, "the shape has a size below 0");
+}
+
+CM_OP(CenterCropPad, .require = crop_require, .infer = crop_infer, .prepare = crop_prepare,
+      .run = crop_run, .grad = crop_grad, .body = crop_body);

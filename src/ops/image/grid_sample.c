@@ -1,6 +1,7 @@
 /* GridSample: an image read at the places a grid gives. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
+#include "graph/require.h"
 #include "ops/common/move.h"
 #include "ops/common/reals.h"
 #include "ops/image/sampler.h"
@@ -268,5 +269,10 @@ static enum cm_status grid_sample_body(struct cm_body *b)
     return cm_body_return(b, 0, cast(b, cm_emit(b, "Reshape", y, shape), type->dtype));
 }
 
-CM_OP(GridSample, .infer = grid_sample_infer, .prepare = grid_sample_prepare,
-      .run = grid_sample_run, .body = grid_sample_body);
+static void grid_sample_require(struct cm_require *r)
+{
+    cm_require_same(r, 1, 0, 0, 0, "the input and the grid have different batches");
+}
+
+CM_OP(GridSample, .require = grid_sample_require, .infer = grid_sample_infer,
+      .prepare = grid_sample_prepare, .run = grid_sample_run, .body = grid_sample_body);

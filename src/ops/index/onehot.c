@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/index/index.h"
 
+#include "graph/require.h"
+
 #include <math.h>
 
 /* A number of any type as an index; what no int64 can hold, or NaN, is out of every range. */
@@ -119,5 +121,10 @@ static enum cm_status onehot_grad(struct cm_grad *g)
         g, 2, cm_emit_with(g, "Concat", CM_ATTRIBUTES(cm_attr_int(arena, "axis", 0)), off, on));
 }
 
-CM_OP(OneHot, .infer = onehot_infer, .prepare = onehot_prepare, .run = onehot_run,
-      .grad = onehot_grad, .work = cm_work_linear);
+static void onehot_require(struct cm_require *r)
+{
+    cm_require_size(r, 2, 0, 2, "values must be a list of two numbers");
+}
+
+CM_OP(OneHot, .require = onehot_require, .infer = onehot_infer, .prepare = onehot_prepare,
+      .run = onehot_run, .grad = onehot_grad, .work = cm_work_linear);

@@ -216,4 +216,4 @@ static enum cm_status cross_entropy_body(struct cm_body *b)
 
 CM_OP(SoftmaxCrossEntropyLoss, .infer = cm_loss_infer, .prepare = cross_entropy_prepare,
       .run = cross_entropy_run, .grad = cross_entropy_grad, .body = cross_entropy_body,
-      .class_labels = &cm_loss_labels);
+      .require = cm_loss_require, .class_labels = &cm_loss_labels);

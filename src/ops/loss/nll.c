@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/loss/nll.h"
 
+#include "graph/require.h"
+
 #include "ops/common/line.h"
 
 bool cm_loss_reduction(const struct cm_node *node, enum cm_loss_reduction *out)
@@ -47,6 +49,15 @@ static enum cm_status check_weights(struct cm_infer *in, const struct cm_type *s
         return cm_infer_fail(in, "input 2 has %lld weights for %lld classes",
                              (long long)w->dims[0].value, (long long)scores->dims[1].value);
     return CM_OK;
+}
+
+void cm_loss_require(struct cm_require *r)
+{
+    const struct cm_type *classes = cm_require_type(r, 1);
+    for (int i = 0; classes && i < classes->rank; i++)
+        cm_require_same(r, 1, i, 0, i == 0 ? 0 : i + 1,
+                        "the labels do not have one element for each position of the scores");
+    cm_require_same(r, 2, 0, 0, 1, "the weights do not have one element for each class");
 }
 
 enum cm_status cm_loss_infer(struct cm_infer *in)
@@ -273,4 +284,5 @@ const struct cm_class_labels cm_loss_labels = {
     .scores = 0, .labels = 1, .class_axis = 1, .ignored = "ignore_index"};
 
 CM_OP(NegativeLogLikelihoodLoss, .infer = cm_loss_infer, .prepare = nll_prepare, .run = nll_run,
-      .grad = nll_grad, .body = nll_body, .class_labels = &cm_loss_labels);
+      .grad = nll_grad, .body = nll_body, .require = cm_loss_require,
+      .class_labels = &cm_loss_labels);

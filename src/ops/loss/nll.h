@@ -8,6 +8,7 @@
 
 /* Scores (N, C, d..) against classes (N, d..): output 0 becomes the loss. */
 cm_infer_fn cm_loss_infer;
+cm_require_fn cm_loss_require;
 extern const struct cm_class_labels cm_loss_labels;
 
 enum cm_loss_reduction { CM_REDUCE_NONE, CM_REDUCE_SUM, CM_REDUCE_MEAN };

@@ -1,6 +1,7 @@
 /* Gemm: Y = alpha A' B' + beta C, A' and B' transposed where the attributes say so, C broadcast. */
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/op.h"
+#include "graph/require.h"
 #include "ops/common/gemm.h"
 #include "ops/microsoft/compose.h"
 
@@ -170,6 +171,13 @@ static enum cm_status gemm_body(struct cm_body *b)
     return cm_body_return(b, 0, through ? in_range(b, y, type) : y);
 }
 
-CM_OP(Gemm, .infer = gemm_infer, .prepare = gemm_prepare, .run = gemm_run, .grad = gemm_grad,
-      .body = gemm_body, .work = cm_work_product, .flops = gemm_flops,
+static void gemm_require(struct cm_require *r)
+{
+    const char *reason = "input 2 does not broadcast to the product";
+    cm_require_spread(r, 2, -1, 1, cm_node_int(r->node, "transB") ? 0 : 1, reason);
+    cm_require_spread(r, 2, -2, 0, cm_node_int(r->node, "transA") ? 1 : 0, reason);
+}
+
+CM_OP(Gemm, .require = gemm_require, .infer = gemm_infer, .prepare = gemm_prepare, .run = gemm_run,
+      .grad = gemm_grad, .body = gemm_body, .work = cm_work_product, .flops = gemm_flops,
       .weights = CM_OPERAND(0) | CM_OPERAND(1) | CM_OPERAND(2));

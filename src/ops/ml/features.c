@@ -2,6 +2,7 @@
  * FeatureVectorizer, OneHotEncoder. */
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/op.h"
+#include "graph/require.h"
 #include "ops/common/move.h"
 #include "ops/common/reals.h"
 #include "ops/index/index.h"
@@ -189,8 +190,19 @@ static enum cm_status scaler_body(struct cm_body *b)
     return cm_body_return(b, 0, cm_compose_cast(b, y, CM_FLOAT));
 }
 
+static void scaler_require(struct cm_require *r)
+{
+    const char *const names[] = {"offset", "scale"};
+    for (int i = 0; i < 2; i++) {
+        const size_t count = cm_node_floats(r->node, names[i]).count;
+        if (count > 1)
+            cm_require_size(r, 0, -1, (int64_t)count,
+                            "offset and scale need 1 element, or one for each feature");
+    }
+}
+
 CM_OP_IN(ml, "ai.onnx.ml", Scaler, .infer = like_floats_infer, .run = scaler_run,
-         .grad = scaler_grad, .body = scaler_body);
+         .require = scaler_require, .grad = scaler_grad, .body = scaler_body);
 
 static enum cm_status normalizer_infer(struct cm_infer *in)
 {

@@ -2,6 +2,7 @@
  * element by element. */
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/op.h"
+#include "graph/require.h"
 #include "ops/common/line.h"
 #include "ops/norm/norm_grad.h"
 
@@ -230,10 +231,16 @@ static enum cm_status layer_norm_body(struct cm_body *b)
 
 static const struct kind layer = {true}, rms = {false};
 
+static void layer_norm_require(struct cm_require *r)
+{
+    cm_require_broadcast(r, 1, 0, "the scale does not broadcast to the input");
+    cm_require_broadcast(r, 2, 0, "the bias does not broadcast to the input");
+}
+
 CM_OP(LayerNormalization, .infer = layer_norm_infer, .prepare = layer_norm_prepare,
-      .run = layer_norm_run, .grad = cm_layer_norm_grad, .body = layer_norm_body, .arg = &layer,
-      .work = cm_work_linear, .weights = CM_OPERAND(1) | CM_OPERAND(2),
-      .entry = CM_ENTERS_AFTER_NORM);
+      .run = layer_norm_run, .grad = cm_layer_norm_grad, .body = layer_norm_body,
+      .require = layer_norm_require, .arg = &layer, .work = cm_work_linear,
+      .weights = CM_OPERAND(1) | CM_OPERAND(2), .entry = CM_ENTERS_AFTER_NORM);
 CM_OP(RMSNormalization, .infer = layer_norm_infer, .prepare = layer_norm_prepare,
-      .run = layer_norm_run, .grad = cm_rms_norm_grad, .body = layer_norm_body, .arg = &rms,
-      .weights = CM_OPERAND(1));
+      .run = layer_norm_run, .grad = cm_rms_norm_grad, .body = layer_norm_body,
+      .require = layer_norm_require, .arg = &rms, .weights = CM_OPERAND(1));

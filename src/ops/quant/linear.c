@@ -24,6 +24,23 @@ struct grains {
     int64_t block, groups; /* groups: scales along the axis */
 };
 
+/* Has the tensor one element, whatever its rank? */
+static bool is_one(const struct cm_type *type)
+{
+    for (int i = 0; i < type->rank; i++)
+        if (!cm_dim_known(type->dims[i]) || type->dims[i].value != 1)
+            return false;
+    return type->rank != CM_RANK_UNKNOWN;
+}
+
+static bool may_be_one(const struct cm_type *type)
+{
+    for (int i = 0; i < type->rank; i++)
+        if (cm_dim_known(type->dims[i]) && type->dims[i].value != 1)
+            return false;
+    return true;
+}
+
 static enum cm_status check_scales(struct cm_infer *in)
 {
     const struct cm_type *x = cm_infer_type(in, X), *s = cm_infer_type(in, SCALE);
@@ -33,6 +50,8 @@ static enum cm_status check_scales(struct cm_infer *in)
     int axis;
     if (block < 0)
         return cm_infer_fail(in, "block_size is %lld, must not be negative", (long long)block);
+    if (z && ((is_one(s) && !may_be_one(z)) || (is_one(z) && !may_be_one(s))))
+        return cm_infer_fail(in, "zero point and scale have different shapes");
     if (z && z->rank > 0 && s->rank > 0) { /* one number may have rank 0 or 1 */
         if (z->rank != s->rank)
             return cm_infer_fail(in, "the zero point has rank %d, the scale %d", z->rank, s->rank);

@@ -24,7 +24,8 @@ static double recurrent_grad_flops(const struct cm_node *node, const struct cm_t
 
 #define RECURRENT(cell)                                                                            \
     .flops = recurrent_flops, .infer = cm_recurrent_infer, .prepare = cm_recurrent_prepare,        \
-    .run = cm_recurrent_run, .body = cm_recurrent_body, .arg = &(cell)
+    .run = cm_recurrent_run, .body = cm_recurrent_body, .require = cm_recurrent_require,           \
+    .arg = &(cell)
 #define RECURRENT_GRAD(cell)                                                                       \
     .flops = recurrent_grad_flops, .infer = cm_recurrent_grad_infer,                               \
     .prepare = cm_recurrent_grad_prepare, .run = cm_recurrent_grad_run,                            \

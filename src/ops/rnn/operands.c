@@ -5,6 +5,7 @@
 #include "ops/rnn/operands.h"
 
 #include "graph/recurrent_form.h"
+#include "graph/require.h"
 #include "ops/common/move.h"
 
 /* Of X (seq, batch, input), batch first with layout 1. */
@@ -122,6 +123,33 @@ static enum cm_status state_grad(struct cm_grad *g)
 
 CM_OP_IN(cameo, "ai.cameo", RecurrentState, .infer = state_infer, .run = cm_run_copy,
          .share = cm_share_view, .body = pass_on, .grad = state_grad, .work = cm_work_linear);
+
+/* ---- what the weights must be; lengths and states are checked in the body ---- */
+
+static void require_dims(struct cm_require *r, int operand, const int64_t *sizes,
+                         const char *reason)
+{
+    const struct cm_type *type = cm_require_type(r, operand);
+    for (int i = 0; type && i < type->rank; i++)
+        if (sizes[i] > 0)
+            cm_require_size(r, operand, i, sizes[i], reason);
+}
+
+void cm_recurrent_require_weights(struct cm_require *r, const struct cm_recurrent_sizes *sizes)
+{
+    const int64_t dirs = sizes->directions, hidden = sizes->hidden.value;
+    const int64_t rows = sizes->gates * hidden;
+    if (!cm_dim_known(sizes->hidden))
+        return;
+    const int64_t w[2][3] = {{dirs, rows, 0}, {dirs, 0, rows}};
+    const int64_t h[2][3] = {{dirs, rows, hidden}, {dirs, hidden, rows}};
+    require_dims(r, IN_W, w[sizes->transposed], "W does not have the shape it needs");
+    cm_require_same(r, IN_W, sizes->transposed ? 1 : 2, IN_X, 2,
+                    "W and X have different input sizes");
+    require_dims(r, IN_R, h[sizes->transposed], "R does not have the shape it needs");
+    require_dims(r, IN_B, (int64_t[]){dirs, 2 * rows}, "B does not have the shape it needs");
+    require_dims(r, IN_P, (int64_t[]){dirs, 3 * hidden}, "P does not have the shape it needs");
+}
 
 /* ---- in the body of a recurrent operator ---- */
 

@@ -47,6 +47,10 @@ enum cm_status cm_recurrent_check_dims(struct cm_infer *in, int i, const char *n
 enum cm_status cm_recurrent_check(struct cm_infer *in,
                                   const struct cm_recurrent_sizes *sizes) CM_MUST_CHECK;
 
+struct cm_require;
+/* Refuses weights that do not fit, when it runs. */
+void cm_recurrent_require_weights(struct cm_require *r, const struct cm_recurrent_sizes *sizes);
+
 /* In a body: the sequence lengths, 0 when there are none, refused in a run if one is no length of
  * a sequence in X. */
 cm_value cm_recurrent_lengths(struct cm_body *b);

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/rnn/recurrent.h"
 
+#include "graph/require.h"
+
 #include "ops/rnn/operands.h"
 
 enum { IN_W_SCALE = 8, IN_W_ZERO, IN_R_SCALE, IN_R_ZERO };
@@ -73,19 +75,33 @@ static enum cm_status check_hidden(struct cm_infer *in)
     return CM_OK;
 }
 
+static struct cm_recurrent_sizes sizes_of(const struct cm_node *node, const struct cm_type *r)
+{
+    const struct cm_cell *cell = node->op->arg;
+    return (struct cm_recurrent_sizes){.directions = n_directions(node),
+                                       .gates = cell->n_gates,
+                                       .hidden = cm_recurrent_hidden(node, r),
+                                       .batch_first = cm_node_int(node, "layout") != 0,
+                                       .transposed = cell->has_codes};
+}
+
+void cm_recurrent_require(struct cm_require *r)
+{
+    const struct cm_type *weights = cm_require_type(r, IN_R);
+    if (!weights)
+        return;
+    const struct cm_recurrent_sizes sizes = sizes_of(r->node, weights);
+    cm_recurrent_require_weights(r, &sizes);
+}
+
 enum cm_status cm_recurrent_infer(struct cm_infer *in)
 {
     const struct cm_type *x = cm_infer_type(in, IN_X);
     const struct cm_cell *cell = in->node->op->arg;
     CM_TRY(check_attributes(in->node, cell, in->err));
     CM_TRY(check_hidden(in));
-    const bool batch_first = cm_node_int(in->node, "layout") != 0;
-    const struct cm_recurrent_sizes sizes = {
-        .directions = n_directions(in->node),
-        .gates = cell->n_gates,
-        .hidden = cm_recurrent_hidden(in->node, cm_infer_type(in, IN_R)),
-        .batch_first = batch_first,
-        .transposed = cell->has_codes};
+    const struct cm_recurrent_sizes sizes = sizes_of(in->node, cm_infer_type(in, IN_R));
+    const bool batch_first = sizes.batch_first;
     CM_TRY(cm_recurrent_check(in, &sizes));
     const bool known = x->rank == 3;
     const struct cm_dim seq = known ? x->dims[batch_first] : CM_DIM_ANY;

@@ -89,6 +89,7 @@ struct cm_cell {
 
 /* The rules of operators whose .arg is a struct cm_cell. */
 enum cm_status cm_recurrent_infer(struct cm_infer *in);
+cm_require_fn cm_recurrent_require;
 enum cm_status cm_recurrent_body(struct cm_body *b);
 enum cm_status cm_recurrent_prepare(struct cm_call *call);
 enum cm_status cm_recurrent_run(struct cm_call *call);

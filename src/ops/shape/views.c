@@ -30,6 +30,37 @@ CM_OP(Identity, .infer = identity_infer, .run = identity_run, .grad = identity_g
       .is_copy = true, .share = cm_share_view, .layouts = CM_LAYOUT_SAME,
       .elementwise = cm_copy_elementwise, .keeps_values = true);
 
+/* ---- ai.cameo::Require (X, condition): X, or the reason why the run ends ---- */
+
+static enum cm_status require_infer(struct cm_infer *in)
+{
+    const struct cm_type *condition = cm_infer_type(in, 1);
+    const struct cm_tensor *known = cm_infer_constant(in, 1);
+    struct cm_shape shape;
+    if (cm_type_shape(condition, &shape) && cm_shape_elements(&shape) != 1)
+        return cm_infer_fail(in, "the condition has %lld elements, needs 1",
+                             (long long)cm_shape_elements(&shape));
+    if (known && known->data && !cm_tensor_int(known, 0))
+        return cm_infer_fail(in, "%.*s", CM_STR_FMT(cm_node_str(in->node, "reason")));
+    return identity_infer(in);
+}
+
+static enum cm_status require_run(struct cm_call *call)
+{
+    if (cm_tensor_count(call->in[1]) != 1 || !cm_tensor_int(call->in[1], 0))
+        return cm_call_fail(call, CM_BAD_ARGUMENT, "%.*s",
+                            CM_STR_FMT(cm_node_str(call->node, "reason")));
+    return cm_run_copy(call);
+}
+
+static enum cm_status require_body(struct cm_body *b)
+{
+    return cm_body_return(b, 0, cm_emit(b, "Identity", cm_body_input(b, 0)));
+}
+
+CM_OP_IN(cameo, "ai.cameo", Require, .infer = require_infer, .run = require_run,
+         .body = require_body, .grad = identity_grad, .work = cm_work_linear);
+
 /* ---- Reshape ---- */
 
 /* One dimension of the requested shape; -1 is left for later. */

@@ -1,6 +1,7 @@
 /* STFT: Fourier transforms of windows that slide over a signal. */
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/op.h"
+#include "graph/require.h"
 #include "ops/common/line.h"
 #include "ops/signal/fourier.h"
 
@@ -187,4 +188,30 @@ static enum cm_status stft_body(struct cm_body *b)
         b, 0, cm_emit_with(b, "DFT", CM_ATTRIBUTES(sides), cut, 0, cm_build_int64(&b->build, 2)));
 }
 
-CM_OP(STFT, .infer = stft_infer, .prepare = stft_prepare, .run = stft_run, .body = stft_body);
+static void stft_require(struct cm_require *r)
+{
+    const bool has_length = cm_require_type(r, LENGTH) != NULL;
+    if (cm_node_int(r->node, "onesided"))
+        cm_require_size(r, SIGNAL, 2, 1, "a complex signal has no one-sided transform");
+    cm_require_least(r, STEP, 1, "frame_step is below 1");
+    cm_require_least(r, LENGTH, 1, "frame_length is below 1");
+    if (!has_length) {
+        if (cm_require_type(r, WINDOW))
+            cm_require_that(r, WINDOW,
+                            cm_emit(r, "LessOrEqual", cm_require_length(r, WINDOW, 0),
+                                    cm_require_length(r, SIGNAL, 1)),
+                            "its frames are longer than the signal");
+        return;
+    }
+    const cm_value length = cm_emit(r, "Reshape", r->in[LENGTH], cm_emit_int64s(r, 1));
+    const cm_value frame = cm_emit_with(
+        r, "Cast", CM_ATTRIBUTES(cm_attr_int(cm_builder_arena(&r->build), "to", CM_INT64)), length);
+    cm_require_that(r, LENGTH, cm_emit(r, "LessOrEqual", frame, cm_require_length(r, SIGNAL, 1)),
+                    "its frames are longer than the signal");
+    if (cm_require_type(r, WINDOW))
+        cm_require_that(r, WINDOW, cm_emit(r, "Equal", cm_require_length(r, WINDOW, 0), frame),
+                        "the window does not have frame_length elements");
+}
+
+CM_OP(STFT, .require = stft_require, .infer = stft_infer, .prepare = stft_prepare, .run = stft_run,
+      .body = stft_body);

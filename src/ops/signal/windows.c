@@ -2,6 +2,7 @@
  * mel scale. */
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/op.h"
+#include "graph/require.h"
 #include "ops/common/reals.h"
 
 #include <math.h>
@@ -102,12 +103,17 @@ static enum cm_status window_body(struct cm_body *b)
     return cm_body_return(b, 0, cast(b, y, (enum cm_dtype)cm_node_int(b->node, "output_datatype")));
 }
 
+static void window_require(struct cm_require *r)
+{
+    cm_require_least(r, 0, 0, "its size is below 0");
+}
+
 CM_OP(HannWindow, .infer = window_infer, .run = window_run, .body = window_body,
-      .grad = cm_grad_none, .arg = &hann);
+      .require = window_require, .grad = cm_grad_none, .arg = &hann);
 CM_OP(HammingWindow, .infer = window_infer, .run = window_run, .body = window_body,
-      .grad = cm_grad_none, .arg = &hamming);
+      .require = window_require, .grad = cm_grad_none, .arg = &hamming);
 CM_OP(BlackmanWindow, .infer = window_infer, .run = window_run, .body = window_body,
-      .grad = cm_grad_none, .arg = &blackman);
+      .require = window_require, .grad = cm_grad_none, .arg = &blackman);
 
 /* ---- MelWeightMatrix ---- */
 
