@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static bool as_json, show_all;
+static bool as_json, show_all, allow_links;
 static const char *dump_folder;
 
 static const char *const roles[] = {"weight",  "buffer", "master copy", "slot",
@@ -328,16 +328,18 @@ static int dump(const struct cameo_saved *saved)
 
 static int checkpoint_main(char **operands, int count)
 {
+    struct cameo_saved_options reading = CAMEO_SAVED_OPTIONS_INIT;
     struct cameo_saved *saved;
     struct cameo_error err;
 
     (void)count;
+    reading.allow_links = allow_links;
     if (strcmp(operands[0], "info") != 0) {
         cli_complain("checkpoint: there is no '%s', only: cameo checkpoint info PATH", operands[0]);
         return CLI_USAGE;
     }
     cli_reads(operands[1]);
-    if (cameo_saved_open(operands[1], &saved, &err) != CAMEO_OK)
+    if (cameo_saved_open_with(operands[1], &reading, &saved, &err) != CAMEO_OK)
         return cli_fail(&err);
     int code = CLI_YES;
     if (dump_folder)
@@ -353,6 +355,7 @@ static int checkpoint_main(char **operands, int count)
 static const struct cli_option options[] = {
     {"--json", NULL, NULL, "everything, for programs", CLI_FLAG, &as_json},
     {"--all", NULL, NULL, "all tensors and facts, however many and long", CLI_FLAG, &show_all},
+    {"--allow-links", NULL, NULL, "files of a folder may be behind links", CLI_FLAG, &allow_links},
     {"--dump", NULL, "DIR", "write every tensor into this folder as .npy instead", CLI_TEXT,
      &dump_folder},
     {0},

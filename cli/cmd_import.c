@@ -8,7 +8,7 @@
 #include <string.h>
 
 static const char *out_path, *map_path, *set_path;
-static bool weights_only, partial, list, json_output;
+static bool weights_only, partial, list, json_output, allow_links;
 
 enum { TEXT_MAX = 64 << 20 };
 
@@ -183,6 +183,7 @@ static int import_main(char **operands, int count)
     options.partial = partial;
     options.map = map;
     options.settings = set;
+    options.allow_links = allow_links;
     code = import(operands[0], operands[1], &options);
     free(map);
     free(set);
@@ -195,6 +196,7 @@ static const struct cli_option options[] = {
     {"--weights-only", NULL, NULL, "weights and statistics, no training", CLI_FLAG, &weights_only},
     {"--partial", NULL, NULL, "let initializers and tensors that are left over be", CLI_FLAG,
      &partial},
+    {"--allow-links", NULL, NULL, "files of a folder may be behind links", CLI_FLAG, &allow_links},
     {"--map", NULL, "FILE", "rules for names: lines INITIALIZER = NAME, /REGEX/ = REPLACEMENT",
      CLI_TEXT, &map_path},
     {"--set", NULL, "FILE.json", "settings that the checkpoint does not have", CLI_TEXT, &set_path},

@@ -77,6 +77,7 @@ static int open_data(const char *path, struct cameo_dataset **out)
     struct cameo_error err;
 
     options.columns = settings.columns;
+    options.allow_links = settings.allow_links;
     return cameo_dataset_open(path, &options, out, &err) == CAMEO_OK ? CLI_YES : cli_fail(&err);
 }
 
@@ -394,6 +395,8 @@ static const struct cli_option options[] = {
      &settings.validate},
     {"--columns", NULL, "TEXT", "CSV: which columns make which array, \"x=a,b y=label\"", CLI_TEXT,
      &settings.columns},
+    {"--allow-links", NULL, NULL, "files in a folder of data may be behind links", CLI_FLAG,
+     &settings.allow_links},
     {"--batch-size", "-b", "N", "rows of a step; 32 unless the model fixes it", CLI_COUNT,
      &settings.batch_size},
     {"--epochs", NULL, "N", "passes over the data; 1 unless --steps is given", CLI_COUNT,

@@ -55,6 +55,7 @@ int cli_stream_open(const char *command, const char *path)
         return CLI_USAGE;
     }
     data.columns = s->columns;
+    data.allow_links = s->allow_links;
     if (cli_load_model(path, NULL, &s->model, &err) != CAMEO_OK)
         return cli_fail(&err);
     cli_note_newer(s->model);

@@ -9,7 +9,7 @@
 struct cli_stream {
     const char *data, *columns, *backend;
     size_t batch_size, threads, memory_limit;
-    bool raw_bytes, as_is;
+    bool raw_bytes, as_is, allow_links;
     /* Filled by cli_stream_open. */
     struct cameo_model *model;
     struct cameo_dataset *dataset;
@@ -24,6 +24,12 @@ extern struct cli_stream cli_stream;
     {"--columns", NULL,                                                                             \
      "TEXT",      "CSV: which columns make which array, \"x=a,b y=label\"",                         \
      CLI_TEXT,    &cli_stream.columns},                                                             \
+        {"--allow-links",                                                                           \
+         NULL,                                                                                      \
+         NULL,                                                                                      \
+         "files in a folder of data may be behind links",                                           \
+         CLI_FLAG,                                                                                  \
+         &cli_stream.allow_links},                                                                  \
         {"--batch-size",        "-b", "N", "rows at once; 32 unless the model fixes it", CLI_COUNT, \
          &cli_stream.batch_size},                                                                   \
         {"--raw-bytes", NULL,                                                                       \

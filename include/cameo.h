@@ -1509,11 +1509,12 @@ struct cameo_dataset_options {
     /* CSV: which columns make which array, "x=a,b,c y=label"; NULL: all but the last are "x", the
      * last is "y" */
     const char *columns;
+    bool allow_links; /* files in a folder may be symbolic links, to anywhere, or have hard links */
 };
 
 #define CAMEO_DATASET_OPTIONS_INIT                                                                 \
     {                                                                                              \
-        sizeof(struct cameo_dataset_options), 0                                                    \
+        sizeof(struct cameo_dataset_options), 0, false                                             \
     }
 
 /* One array of a data set: the type and shape of a sample. */
@@ -2397,6 +2398,22 @@ struct cameo_saved_summary {
 /* path is a file or a folder. */
 CAMEO_API enum cameo_status cameo_saved_open(const char *path, struct cameo_saved **out,
                                              struct cameo_error *err);
+
+struct cameo_saved_options {
+    size_t struct_size;
+    bool allow_links; /* files in a folder may be symbolic links, to anywhere, or have hard links */
+};
+
+#define CAMEO_SAVED_OPTIONS_INIT                                                                   \
+    {                                                                                              \
+        sizeof(struct cameo_saved_options), false                                                  \
+    }
+
+/* The same; NULL for options: cameo_saved_open. */
+CAMEO_API enum cameo_status cameo_saved_open_with(const char *path,
+                                                  const struct cameo_saved_options *options,
+                                                  struct cameo_saved **out,
+                                                  struct cameo_error *err);
 CAMEO_API void cameo_saved_free(struct cameo_saved *saved); /* NULL is fine */
 CAMEO_API const struct cameo_saved_summary *cameo_saved_summary(const struct cameo_saved *saved);
 /* NULL past the last. */
@@ -2434,11 +2451,12 @@ struct cameo_import_options {
     /* Settings as JSON, see docs/importing.md; NULL: none. They count instead of what the
      * checkpoint says, and prepare's instead of both */
     const char *settings;
+    bool allow_links; /* files in a folder may be symbolic links, to anywhere, or have hard links */
 };
 
 #define CAMEO_IMPORT_OPTIONS_INIT                                                                  \
     {                                                                                              \
-        sizeof(struct cameo_import_options), 0, false, false, false, false, false, 0, 0            \
+        sizeof(struct cameo_import_options), 0, false, false, false, false, false, 0, 0, false     \
     }
 
 /* How a tensor of the model was found in the checkpoint. One name is empty: it is left over on the

@@ -57,8 +57,8 @@ class Checkpoint:
     name) and groups (settings, names); step, epoch, schedule and its phases; facts; files; missing and unknown:
     sentences on what is not there and what was not understood."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._inside = _cameo.open_checkpoint(os.fspath(path))
+    def __init__(self, path: str | os.PathLike[str], links: bool = False) -> None:
+        self._inside = _cameo.open_checkpoint(os.fspath(path), links)
         row = _cameo.checkpoint_summary(self._inside)
         self.system: str = row["system"]
         self.format: str = row["format"]
@@ -93,9 +93,10 @@ def _json(text: str) -> Any:
         return text
 
 
-def checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
-    """Opens what another framework saved, a file or a folder. The format is recognized; nothing in it is executed."""
-    return Checkpoint(path)
+def checkpoint(path: str | os.PathLike[str], *, links: bool = False) -> Checkpoint:
+    """Opens what another framework saved, a file or a folder. The format is recognized; nothing in it is executed. links lets
+    files of a folder be links, as in the cache of Hugging Face."""
+    return Checkpoint(path, links)
 
 
 def export_formats() -> dict[str, str]:
@@ -105,7 +106,7 @@ def export_formats() -> dict[str, str]:
 
 def import_checkpoint(model: Model, path: str | os.PathLike[str], weights_only: bool, partial: bool,
                       map: str | Mapping[str, str] | None, settings: str | Mapping[str, Any] | None,
-                      options: dict[str, Any]) -> Model:
+                      options: dict[str, Any], links: bool = False) -> Model:
     if map is not None and not isinstance(map, str):
         mapping("map", map)
     if settings is not None and not isinstance(settings, str):
@@ -115,7 +116,7 @@ def import_checkpoint(model: Model, path: str | os.PathLike[str], weights_only: 
     said = settings if settings is None or isinstance(settings, str) else json.dumps(dict(settings))
     try:
         inside, row = in_python(_cameo.import_checkpoint, model._inside, os.fspath(path), prepare_options(options),
-                                counts, weights_only, partial, rules, said)
+                                counts, weights_only, partial, rules, said, links)
     except _cameo.ArgumentError as error:
         if "there is no loss ''" not in str(error):
             raise

@@ -516,12 +516,13 @@ class Model:
 
     def import_checkpoint(self, path: str | os.PathLike[str], *, weights_only: bool = False, partial: bool = False,
                           map: str | Mapping[str, str] | None = None, settings: str | Mapping[str, Any] | None = None,
-                          loss: str | None = None, **options: Any) -> Model:
+                          loss: str | None = None, links: bool = False, **options: Any) -> Model:
         """Gives the model the weights of another framework's checkpoint, and unless weights_only its training where it
-        was saved, and returns the model. partial: what is left over is not an error. map renames ({initializer: name},
+        was saved, and returns the model. partial: what is left over is not an error. links lets files of a
+        folder be links. map renames ({initializer: name},
         "/REGEX/"); settings count instead of what the checkpoint says, and options of prepare instead of both."""
         from ._checkpoint import import_checkpoint
-        return import_checkpoint(self, path, weights_only, partial, map, settings, dict(options, loss=loss))
+        return import_checkpoint(self, path, weights_only, partial, map, settings, dict(options, loss=loss), links)
 
     def export_checkpoint(self, path: str | os.PathLike[str], to: str, *, weights_only: bool = False) -> Report:
         """Writes weights, and the state of training, as another framework does: one of export_formats(). The report

@@ -14,20 +14,25 @@ static struct cameo_saved *saved_of(PyObject *capsule)
     return PyCapsule_GetPointer(capsule, capsule_name);
 }
 
-/* open_checkpoint(path): a capsule */
+/* open_checkpoint(path, allow_links): a capsule */
 static PyObject *open_checkpoint(PyObject *module, PyObject *args)
 {
     struct ext_state *state = ext_state(module);
+    struct cameo_saved_options options = CAMEO_SAVED_OPTIONS_INIT;
     struct cameo_saved *saved = NULL;
     struct cameo_error err;
     PyObject *path = NULL;
     enum cameo_status status;
+    int links;
 
-    if (!PyArg_ParseTuple(args, "O&", PyUnicode_FSConverter, &path))
+    if (!PyArg_ParseTuple(args, "O&p", PyUnicode_FSConverter, &path, &links)) {
+        Py_XDECREF(path);
         return NULL;
+    }
+    options.allow_links = links;
     const char *text = PyBytes_AsString(path);
     Py_BEGIN_ALLOW_THREADS;
-    status = cameo_saved_open(text, &saved, &err);
+    status = cameo_saved_open_with(text, &options, &saved, &err);
     Py_END_ALLOW_THREADS;
     Py_DECREF(path);
     if (status != CAMEO_OK)
@@ -174,7 +179,7 @@ static PyObject *import_of(const struct cameo_import_report *report)
 }
 
 /* import_checkpoint(model, path, options of prepare, (schedule, clip_norm, accumulate count),
- * weights_only, partial, map, settings) */
+ * weights_only, partial, map, settings, allow_links) */
 static PyObject *import_checkpoint(PyObject *module, PyObject *args)
 {
     struct cameo_import_options options = CAMEO_IMPORT_OPTIONS_INIT;
@@ -182,11 +187,11 @@ static PyObject *import_checkpoint(PyObject *module, PyObject *args)
     const struct cameo_import_report *report = NULL;
     PyObject *object, *path = NULL, *dict, *out = NULL;
     struct ext_edit e;
-    int schedule, clip, accumulate, weights_only, partial;
+    int schedule, clip, accumulate, weights_only, partial, links;
 
-    if (!PyArg_ParseTuple(args, "OO&O!(ppp)ppzz", &object, PyUnicode_FSConverter, &path,
+    if (!PyArg_ParseTuple(args, "OO&O!(ppp)ppzzp", &object, PyUnicode_FSConverter, &path,
                           &PyDict_Type, &dict, &schedule, &clip, &accumulate, &weights_only,
-                          &partial, &options.map, &options.settings)) {
+                          &partial, &options.map, &options.settings, &links)) {
         Py_XDECREF(path);
         return NULL;
     }
@@ -196,6 +201,7 @@ static PyObject *import_checkpoint(PyObject *module, PyObject *args)
     options.use_accumulate = accumulate;
     options.weights_only = weights_only;
     options.partial = partial;
+    options.allow_links = links;
     if (ext_prepare_options(dict, &prepare) && ext_edit_copy(&e, module, object)) {
         const char *text = PyBytes_AsString(path);
         Py_BEGIN_ALLOW_THREADS;

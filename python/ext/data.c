@@ -51,6 +51,7 @@ static PyObject *open_data(PyObject *module, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "O&|z", PyUnicode_FSConverter, &path, &options.columns))
         return NULL;
+    options.allow_links = true; /* the folder is the caller's own */
     struct ext_data *self = data_new(state);
     if (self) {
         const char *text = PyBytes_AsString(path);

@@ -54,7 +54,8 @@ static enum cm_status import_guarded(struct cm_guard *guard, void *arg)
     struct cm_saved_import_report report;
     struct cm_saved *saved;
 
-    CM_TRY(cm_saved_open(arena, call->path, &saved, &call->err));
+    CM_TRY(cm_saved_open_with(arena, call->path, o->allow_links ? CM_FOLLOW_LINKS : 0, &saved,
+                              &call->err));
     const enum cm_status status =
         cm_saved_import(arena, call->model->file, saved, &options, &report, &call->err);
     call->report = CM_NEW(arena, struct cameo_import_report);

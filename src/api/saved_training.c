@@ -21,6 +21,7 @@ struct cameo_saved {
 struct open_call {
     struct cameo_saved *out;
     const char *path;
+    unsigned flags;
     struct cm_error err;
 };
 
@@ -120,7 +121,7 @@ static enum cm_status open_guarded(struct cm_guard *guard, void *arg)
     struct cm_arena *arena = &out->arena;
 
     cm_arena_init(arena, guard);
-    CM_TRY(cm_saved_open(arena, call->path, &out->saved, &call->err));
+    CM_TRY(cm_saved_open_with(arena, call->path, call->flags, &out->saved, &call->err));
     const struct cm_saved *saved = out->saved;
     tell_summary(out);
     out->tensors = CM_NEW_ARRAY(arena, struct cameo_saved_tensor, saved->entries.count + 1);
@@ -143,15 +144,23 @@ static enum cm_status open_guarded(struct cm_guard *guard, void *arg)
 enum cameo_status cameo_saved_open(const char *path, struct cameo_saved **out,
                                    struct cameo_error *err)
 {
+    return cameo_saved_open_with(path, NULL, out, err);
+}
+
+enum cameo_status cameo_saved_open_with(const char *path, const struct cameo_saved_options *options,
+                                        struct cameo_saved **out, struct cameo_error *err)
+{
     CM_API_NEED(path, err);
     CM_API_NEED(out, err);
+    struct cameo_saved_options all = CAMEO_SAVED_OPTIONS_INIT;
     struct open_call call = {.path = path, .out = cm_calloc(1, sizeof *call.out)};
 
     *out = NULL;
-    enum cm_status status = CM_NO_MEMORY;
+    enum cm_status status = cm_api_options(&all, sizeof all, options, &call.err);
+    call.flags = all.allow_links ? CM_FOLLOW_LINKS : 0;
     if (!call.out)
-        cm_fail(&call.err, status, "no memory for a checkpoint");
-    else
+        status = cm_fail(&call.err, CM_NO_MEMORY, "no memory for a checkpoint");
+    if (status == CM_OK)
         status = cm_guarded(0, &call.err, open_guarded, &call);
     if (status)
         cameo_saved_free(call.out);

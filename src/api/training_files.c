@@ -57,7 +57,8 @@ enum cameo_status cameo_dataset_open(const char *path, const struct cameo_datase
     struct cameo_dataset *dataset = cm_calloc(1, sizeof *dataset);
     struct cm_error reason = {0};
     enum cm_status status = cm_api_options(&all, sizeof all, options, &reason);
-    const struct cm_dataset_options inner = {.columns = all.columns};
+    const struct cm_dataset_options inner = {.columns = all.columns,
+                                             .flags = all.allow_links ? CM_FOLLOW_LINKS : 0};
 
     *out = NULL;
     if (!dataset)

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/format.h"
 
+#include <unistd.h>
+
 // clang-format off
 #define FORMATS(ROW) \
     ROW(deepspeed) \
@@ -68,17 +70,13 @@ static const struct cm_format *recognize(struct cm_saved_place *place)
 enum { TRIED_MAX = 100 };
 
 /* A folder that is no checkpoint may hold one: a file in it, if it is the only one. */
-static enum cm_status look_inside(struct cm_arena *arena, struct cm_saved_place *place,
-                                  const struct cm_format **best, struct cm_error *err)
+static enum cm_status look_inside(struct cm_saved_place *place, const struct cm_format **best,
+                                  struct cm_error *err)
 {
     struct cm_saved_place found = {0};
 
     for (size_t i = 0; !place->file.size && i < place->names.count && i < TRIED_MAX; i++) {
-        struct cm_saved_place one;
-        const struct cm_str path = cm_path_join(arena, place->folder, place->names.items[i]);
-
-        if (cm_place_open(arena, cm_str_text(path), &one, NULL))
-            continue;
+        struct cm_saved_place one = cm_place_file(place, place->names.items[i]);
         const struct cm_format *format = recognize(&one);
         if (format && *best)
             return cm_fail(err, CM_BAD_ARGUMENT,
@@ -95,23 +93,46 @@ static enum cm_status look_inside(struct cm_arena *arena, struct cm_saved_place 
     return CM_OK;
 }
 
-enum cm_status cm_saved_open(struct cm_arena *arena, const char *path, struct cm_saved **out,
-                             struct cm_error *err)
+/* A folder whose files are behind links is not recognized, as nobody may read them: say so. */
+static enum cm_status refuse_links(const struct cm_saved_place *place, struct cm_error *err)
+{
+    for (size_t i = 0; !place->file.size && i < place->names.count && i < TRIED_MAX; i++) {
+        int fd;
+
+        if (cm_file_open_beneath(cm_str_text(place->folder), place->names.items[i], place->flags,
+                                 &fd, err) == CM_BAD_MODEL)
+            return cm_error_context(err, CM_BAD_MODEL, "%.600s", cm_str_text(place->path));
+        if (fd >= 0)
+            close(fd);
+    }
+    return CM_OK;
+}
+
+enum cm_status cm_saved_open_with(struct cm_arena *arena, const char *path, unsigned flags,
+                                  struct cm_saved **out, struct cm_error *err)
 {
     struct cm_saved_place place;
 
-    CM_TRY(cm_place_open(arena, path, &place, err));
+    CM_TRY(cm_place_open(arena, path, flags, &place, err));
     const struct cm_format *best = recognize(&place);
     if (!best)
-        CM_TRY(look_inside(arena, &place, &best, err));
-    if (!best)
+        CM_TRY(look_inside(&place, &best, err));
+    if (!best) {
+        CM_TRY(refuse_links(&place, err));
         return cm_fail(err, CM_BAD_MODEL,
                        "'%.600s' is not a checkpoint that is known here: it looks like %s", path,
                        describe(&place));
+    }
     struct cm_saved *saved = *out = cm_saved_new(arena, place.path);
     saved->system = best->system;
     saved->format = best->what;
     CM_TRY(cm_error_context(err, best->read(&place, saved, err), "%.600s", path));
     cm_place_tell(&place, saved);
     return CM_OK;
+}
+
+enum cm_status cm_saved_open(struct cm_arena *arena, const char *path, struct cm_saved **out,
+                             struct cm_error *err)
+{
+    return cm_saved_open_with(arena, path, 0, out, err);
 }

@@ -4,27 +4,25 @@
 #ifndef CM_CONVERT_FORMAT_H
 #define CM_CONVERT_FORMAT_H
 
-#include "base/file.h"
+#include "base/folder_list.h"
 #include "convert/saved.h"
 
 /* What PATH is: one file, or a folder with the files in it. Files are mapped when asked for, once;
- * names are relative to the folder, with '/', and never lead out of it (no "..", no links out of
- * it). */
+ * names are relative to the folder, with '/', and never lead out of it: no "..", and no symbolic or
+ * hard links unless flags say CM_FOLLOW_LINKS. */
 struct cm_saved_place {
     struct cm_arena *arena;
-    struct cm_str path;   /* as the user gave it */
-    struct cm_str folder; /* path if that is a folder, else the folder of the file */
-    struct cm_str file;   /* name of the one file in folder; empty: path is a folder */
-    struct {
-        struct cm_str *items; /* sorted, relative to folder; of a folder, down to 6 levels and
-                                 100000 files; of one file: that file alone */
-        size_t count, capacity;
-    } names;
+    struct cm_str path;           /* as the user gave it */
+    struct cm_str folder;         /* path if that is a folder, else the folder of the file */
+    struct cm_str file;           /* name of the one file in folder; empty: path is a folder */
+    unsigned flags;               /* CM_FOLLOW_LINKS or none */
+    bool named;                   /* the user named path, which may be a link then */
+    struct cm_folder_names names; /* of a folder, down to 6 levels; of one file: that file alone */
     struct cm_place_file *opened; /* place.c's */
 };
 
-enum cm_status cm_place_open(struct cm_arena *arena, const char *path, struct cm_saved_place *out,
-                             struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_place_open(struct cm_arena *arena, const char *path, unsigned flags,
+                             struct cm_saved_place *out, struct cm_error *err) CM_MUST_CHECK;
 bool cm_place_has(const struct cm_saved_place *place, struct cm_str name);
 /* The bytes of a file, mapped until the end of arena; CM_NOT_FOUND when it is not there. Of a
  * file beside PATH, too (an index beside its data), where PATH is one file. */
@@ -32,6 +30,8 @@ enum cm_status cm_place_map(struct cm_saved_place *place, struct cm_str name, st
                             struct cm_error *err) CM_MUST_CHECK;
 /* The first bytes of it, as many as there are up to 64; none when it cannot be read. */
 struct cm_str cm_place_head(struct cm_saved_place *place, struct cm_str name);
+/* One file of the folder, as a place of its own. */
+struct cm_saved_place cm_place_file(struct cm_saved_place *place, struct cm_str name);
 /* The part of the folder below `folder`, a name in it, as a place of its own (checkpoints inside
  * run folders). */
 struct cm_saved_place cm_place_below(struct cm_saved_place *place, struct cm_str folder);
@@ -63,7 +63,10 @@ extern const struct cm_format *const cm_formats[];
 extern const size_t cm_format_count;
 
 /* Recognizes and reads. Fails with one sentence that says what the path looks like when nobody
- * knows it. */
+ * knows it. Files of a folder may be behind links if flags say CM_FOLLOW_LINKS. */
+enum cm_status cm_saved_open_with(struct cm_arena *arena, const char *path, unsigned flags,
+                                  struct cm_saved **out, struct cm_error *err) CM_MUST_CHECK;
+/* The same without links. */
 enum cm_status cm_saved_open(struct cm_arena *arena, const char *path, struct cm_saved **out,
                              struct cm_error *err) CM_MUST_CHECK;
 

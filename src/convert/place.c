@@ -3,13 +3,12 @@
 #define _GNU_SOURCE
 #include "convert/format.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DEPTH_MAX = 6, FILES_MAX = 100000, HEAD_SIZE = 64 };
+enum { LEVELS = 6, HEAD_SIZE = 64 };
 
 struct cm_place_file {
     struct cm_place_file *next;
@@ -29,52 +28,13 @@ static int by_name(const void *a, const void *b)
     return cm_str_compare(*(const struct cm_str *)a, *(const struct cm_str *)b);
 }
 
-static void close_folder(void *folder)
-{
-    closedir(folder);
-}
-
-static enum cm_status list(struct cm_saved_place *place, struct cm_str below, int depth,
-                           struct cm_error *err)
-{
-    const char *path = cm_path_join(place->arena, place->folder, below).data;
-    DIR *folder = opendir(path);
-    const struct dirent *entry;
-    enum cm_status status = CM_OK;
-
-    if (!folder)
-        return depth ? CM_OK
-                     : cm_fail(err, CM_IO, "cannot read the folder '%.600s': %s", path,
-                               strerror(errno));
-    cm_arena_defer(place->arena, close_folder, folder);
-    while (!status && (entry = readdir(folder))) {
-        const struct cm_str name = below.size
-                                       ? cm_arena_printf(place->arena, "%.*s/%s", (int)below.size,
-                                                         below.data, entry->d_name)
-                                       : cm_arena_str(place->arena, cm_str(entry->d_name));
-        struct stat facts;
-
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-            fstatat(dirfd(folder), entry->d_name, &facts, 0) != 0)
-            continue;
-        if (S_ISREG(facts.st_mode))
-            *CM_PUSH(place->arena, &place->names) = name;
-        if (place->names.count > FILES_MAX)
-            status = cm_fail(err, CM_LIMIT, "there are more than %d files in it", FILES_MAX);
-        else if (S_ISDIR(facts.st_mode) && depth + 1 < DEPTH_MAX)
-            status = list(place, name, depth + 1, err);
-    }
-    cm_arena_forget(place->arena, close_folder, folder);
-    closedir(folder);
-    return status;
-}
-
-enum cm_status cm_place_open(struct cm_arena *arena, const char *path, struct cm_saved_place *out,
-                             struct cm_error *err)
+enum cm_status cm_place_open(struct cm_arena *arena, const char *path, unsigned flags,
+                             struct cm_saved_place *out, struct cm_error *err)
 {
     struct stat facts;
 
-    *out = (struct cm_saved_place){.arena = arena, .path = cm_arena_str(arena, cm_str(path))};
+    *out = (struct cm_saved_place){
+        .arena = arena, .path = cm_arena_str(arena, cm_str(path)), .flags = flags, .named = true};
     if (stat(path, &facts) != 0 && errno == ENOENT) { /* TensorFlow's names leave the ending out */
         const struct cm_str index = cm_arena_printf(arena, "%s.index", path);
 
@@ -88,10 +48,8 @@ enum cm_status cm_place_open(struct cm_arena *arena, const char *path, struct cm
                    : cm_fail(err, CM_IO, "cannot open '%.600s': %s", path, strerror(errno));
     if (S_ISDIR(facts.st_mode)) {
         out->folder = out->path;
-        CM_TRY(cm_error_context(err, list(out, CM_STR(""), 0, err), "%.600s", path));
-        if (out->names.count)
-            qsort(out->names.items, out->names.count, sizeof *out->names.items, by_name);
-        return CM_OK;
+        return cm_error_context(err, cm_folder_list(arena, path, LEVELS, flags, &out->names, err),
+                                "%.600s", path);
     }
     out->folder = cm_path_folder(arena, cm_str_text(out->path));
     out->file = cm_arena_str(arena, cm_str(cm_path_name(cm_str_text(out->path))));
@@ -99,10 +57,25 @@ enum cm_status cm_place_open(struct cm_arena *arena, const char *path, struct cm
     return CM_OK;
 }
 
+struct cm_saved_place cm_place_file(struct cm_saved_place *place, struct cm_str name)
+{
+    const struct cm_str path = cm_path_join(place->arena, place->folder, name);
+    struct cm_saved_place one = {
+        .arena = place->arena,
+        .path = path,
+        .folder = cm_path_folder(place->arena, cm_str_text(path)),
+        .file = cm_arena_str(place->arena, cm_str(cm_path_name(cm_str_text(path)))),
+        .flags = place->flags};
+
+    *CM_PUSH(place->arena, &one.names) = one.file;
+    return one;
+}
+
 struct cm_saved_place cm_place_below(struct cm_saved_place *place, struct cm_str folder)
 {
     struct cm_saved_place below = {.arena = place->arena,
-                                   .path = cm_path_join(place->arena, place->folder, folder)};
+                                   .path = cm_path_join(place->arena, place->folder, folder),
+                                   .flags = place->flags};
 
     below.folder = below.path;
     for (size_t i = 0; i < place->names.count; i++) {
@@ -128,15 +101,14 @@ static enum cm_status open_file(struct cm_saved_place *place, struct cm_str name
                                 struct cm_error *err)
 {
     /* What the user named may be a link; names inside come from files. */
-    if (place->file.size && cm_str_equal(name, place->file)) {
+    if (place->named && place->file.size && cm_str_equal(name, place->file)) {
         *fd = open(cm_str_text(place->path), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         if (*fd < 0)
             return cm_fail(err, CM_IO, "cannot open '%.600s': %s", cm_str_text(place->path),
                            strerror(errno));
         return CM_OK;
     }
-    CM_TRY(cm_file_name_is_inside(name, err));
-    return cm_file_open_beneath(cm_str_text(place->folder), name, CM_FOLLOW_LINKS, fd, err);
+    return cm_file_open_beneath(cm_str_text(place->folder), name, place->flags, fd, err);
 }
 
 enum cm_status cm_place_map(struct cm_saved_place *place, struct cm_str name, struct cm_str *out,

@@ -4,14 +4,12 @@
 #define _POSIX_C_SOURCE 200809L
 #include "io/dataset.h"
 
+#include "base/folder_list.h"
 #include "base/memory.h"
 #include "io/dataset_sets.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <sys/stat.h>
-
-enum { FILES_MAX = 100000 };
+#include <unistd.h>
 
 struct opening {
     struct cm_dataset *set;
@@ -39,65 +37,23 @@ static enum cm_status map_file(struct opening *opening, const char *path, struct
 
 /* ---- folders ---- */
 
-struct names {
-    struct cm_str *items;
-    size_t count, capacity;
-};
-
-static int by_name(const void *a, const void *b)
-{
-    return cm_str_compare(*(const struct cm_str *)a, *(const struct cm_str *)b);
-}
-
 static bool is_idx(struct cm_str name)
 {
     return cm_str_ends(name, "-ubyte") || cm_str_ends(name, ".idx") || cm_str_ends(name, "-idx");
 }
 
-static void close_folder(void *what)
-{
-    DIR **folder = what;
-
-    if (*folder)
-        closedir(*folder);
-    *folder = NULL;
-}
-
-/* The .npy and IDX files of a folder, sorted, so that nothing depends on the order they were made
- * in. */
-static enum cm_status list_folder(struct opening *opening, struct names *out)
-{
-    struct cm_arena *arena = &opening->set->arena;
-    DIR **folder = CM_NEW(arena, DIR *);
-    const struct dirent *entry;
-
-    cm_arena_defer(arena, close_folder, folder);
-    *folder = opendir(opening->path);
-    if (!*folder)
-        return cm_fail(opening->err, CM_IO, "cannot read the folder: %s", strerror(errno));
-    for (errno = 0; (entry = readdir(*folder)); errno = 0) {
-        const struct cm_str name = cm_str(entry->d_name);
-
-        if (name.data[0] == '.' || !(cm_str_ends(name, ".npy") || is_idx(name)))
-            continue;
-        if (out->count == FILES_MAX)
-            return cm_fail(opening->err, CM_LIMIT, "it has more than %d files", FILES_MAX);
-        const struct cm_str copy = cm_arena_str(arena, name);
-        *CM_PUSH(arena, out) = copy;
-    }
-    if (errno)
-        return cm_fail(opening->err, CM_IO, "cannot read the folder: %s", strerror(errno));
-    close_folder(folder);
-    if (out->count)
-        qsort(out->items, out->count, sizeof *out->items, by_name);
-    return CM_OK;
-}
-
 static enum cm_status map_in_folder(struct opening *opening, struct cm_str name, struct cm_str *out)
 {
+    struct cm_mapping *mapping = CM_NEW(&opening->set->arena, struct cm_mapping);
     const struct cm_str path = cm_path_join(&opening->set->arena, cm_str(opening->path), name);
+    int fd;
 
-    return map_file(opening, cm_str_text(path), out);
+    cm_arena_defer(&opening->set->arena, release_mapping, mapping);
+    CM_TRY(cm_file_open_beneath(opening->path, name, opening->options.flags, &fd, opening->err));
+    const enum cm_status status = cm_fd_map(fd, cm_str_text(path), false, mapping, opening->err);
+    close(fd);
+    *out = (struct cm_str){(const char *)mapping->data, mapping->size};
+    return status;
 }
 
 static bool contains(struct cm_str text, const char *part)
@@ -111,14 +67,15 @@ static bool contains(struct cm_str text, const char *part)
 }
 
 /* The one file of a kind; of several, the one for training. */
-static enum cm_status pick(const struct opening *opening, const struct names *names,
+static enum cm_status pick(const struct opening *opening, const struct cm_folder_names *names,
                            const char *kind, struct cm_str *out)
 {
     size_t found = 0, for_training = 0;
     struct cm_str training = CM_STR_NONE;
 
     for (size_t i = 0; i < names->count; i++) {
-        if (!is_idx(names->items[i]) || !contains(names->items[i], kind))
+        if (names->items[i].data[0] == '.' || !is_idx(names->items[i]) ||
+            !contains(names->items[i], kind))
             continue;
         found++;
         *out = names->items[i];
@@ -161,37 +118,38 @@ static enum cm_status idx_names(struct opening *opening, struct cm_str *images,
     return CM_OK;
 }
 
-static enum cm_status add_idx(struct opening *opening, struct cm_str name, struct cm_str path)
+static enum cm_status add_idx(struct opening *opening, struct cm_str name, struct cm_str path,
+                              bool in_folder)
 {
     struct cm_str bytes;
 
     if (!name.size)
         return CM_OK;
-    CM_TRY(map_file(opening, cm_str_text(path), &bytes));
+    CM_TRY(in_folder ? map_in_folder(opening, path, &bytes)
+                     : map_file(opening, cm_str_text(path), &bytes));
     return cm_error_context(
         opening->err,
         cm_rows_idx(&opening->set->arena, name, bytes, &opening->set->rows, opening->err), "%.600s",
         cm_str_text(path));
 }
 
-static enum cm_status open_idx(struct opening *opening, struct cm_str images, struct cm_str labels)
+static enum cm_status open_idx(struct opening *opening, struct cm_str images, struct cm_str labels,
+                               bool in_folder)
 {
     struct cm_str names[2];
 
     CM_TRY(idx_names(opening, &names[0], &names[1]));
-    CM_TRY(add_idx(opening, names[0], images));
-    return add_idx(opening, names[1], labels);
+    CM_TRY(add_idx(opening, names[0], images, in_folder));
+    return add_idx(opening, names[1], labels, in_folder);
 }
 
-static enum cm_status open_idx_folder(struct opening *opening, const struct names *names)
+static enum cm_status open_idx_folder(struct opening *opening, const struct cm_folder_names *names)
 {
-    struct cm_arena *arena = &opening->set->arena;
     struct cm_str images, labels;
 
     CM_TRY(pick(opening, names, "images", &images));
     CM_TRY(pick(opening, names, "labels", &labels));
-    return open_idx(opening, cm_path_join(arena, cm_str(opening->path), images),
-                    cm_path_join(arena, cm_str(opening->path), labels));
+    return open_idx(opening, images, labels, true);
 }
 
 /* "images:labels": cut at the colon whose left side is a file. */
@@ -208,7 +166,7 @@ static enum cm_status open_idx_pair(struct opening *opening, bool *is_pair)
         if (!images.size || !at[1] || stat(cm_str_text(images), &facts) != 0)
             continue;
         *is_pair = true;
-        return open_idx(opening, images, cm_arena_str(arena, cm_str(at + 1)));
+        return open_idx(opening, images, cm_arena_str(arena, cm_str(at + 1)), false);
     }
     return CM_OK;
 }
@@ -218,15 +176,15 @@ static enum cm_status open_idx_pair(struct opening *opening, bool *is_pair)
 static enum cm_status open_folder(struct opening *opening)
 {
     struct cm_arena *arena = &opening->set->arena;
-    struct names names = {0};
+    struct cm_folder_names names;
     bool any = false, any_idx = false;
 
-    CM_TRY(list_folder(opening, &names));
+    CM_TRY(cm_folder_list(arena, opening->path, 1, opening->options.flags, &names, opening->err));
     for (size_t i = 0; i < names.count; i++) {
         struct cm_str name = names.items[i], bytes;
 
         any_idx = any_idx || is_idx(name);
-        if (!cm_str_ends(name, ".npy"))
+        if (name.data[0] == '.' || !cm_str_ends(name, ".npy"))
             continue;
         any = true;
         enum cm_status status = map_in_folder(opening, name, &bytes);

@@ -20,6 +20,7 @@ struct cm_dataset_options {
      * last is "y". first..last takes a range, * those that are left, x:double=.. sets the type;
      * names with blanks go in double quotes. IDX: "x=images y=labels" is what NULL means. */
     const char *columns;
+    unsigned flags; /* CM_FOLLOW_LINKS: files in a folder may be behind links */
 };
 
 /* By its name: .npz, .npy, .safetensors, .csv, a folder of .npy files, or IDX files (a folder with

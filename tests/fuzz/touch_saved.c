@@ -36,7 +36,7 @@ static enum cm_status touch(struct cm_guard *guard, void *arg)
     struct cm_arena arena;
 
     cm_arena_init(&arena, guard);
-    if (cm_place_open(&arena, job->path, &place, &job->err) == CM_OK) {
+    if (cm_place_open(&arena, job->path, 0, &place, &job->err) == CM_OK) {
         struct cm_saved *saved = cm_saved_new(&arena, place.path);
         const struct cm_item *tree;
 

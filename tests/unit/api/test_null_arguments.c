@@ -164,6 +164,8 @@ ROW(cameo_arrays_save,
     REFUSES("'values'", cameo_arrays_save("x.npy", NULL, NULL, 1, err));)
 ROW(cameo_saved_open, REFUSES("'path'", cameo_saved_open(NULL, &saved_out, err));
     REFUSES("'out'", cameo_saved_open("x.pt", NULL, err));)
+ROW(cameo_saved_open_with, REFUSES("'path'", cameo_saved_open_with(NULL, NULL, &saved_out, err));
+    REFUSES("'out'", cameo_saved_open_with("x.pt", NULL, NULL, err));)
 ROW(cameo_saved_read, REFUSES("'saved'", cameo_saved_read(NULL, 0, &value_out, err));)
 ROW(cameo_registry_new, REFUSES("'out'", cameo_registry_new(NULL, err));)
 ROW(cameo_registry_add,
@@ -448,6 +450,7 @@ static const struct row rows[] = {
     LISTED(cameo_model_blockers),
     LISTED(cameo_value_new),
     LISTED(cameo_saved_open),
+    LISTED(cameo_saved_open_with),
     LISTED(cameo_saved_read),
     LISTED(cameo_arrays_load),
     LISTED(cameo_arrays_open),

@@ -81,7 +81,7 @@ static void keeps_graph(struct cm_arena *arena)
     struct cm_saved_place place;
     struct cm_error err;
 
-    CHECK_OK(cm_place_open(arena, CHECKPOINTS "tensorflow-adam", &place, &err), &err);
+    CHECK_OK(cm_place_open(arena, CHECKPOINTS "tensorflow-adam", 0, &place, &err), &err);
     CHECK_OK(cm_bundle_read(&place, CM_STR("ckpt-10"), &bundle, &err), &err);
     entry = cm_bundle_find(&bundle, CM_STR(CM_BUNDLE_GRAPH_KEY));
     CHECK_OK(cm_bundle_graph_parse(arena, entry->text, &graph, &err), &err);

@@ -1,0 +1,47 @@
+# Links in folders that a stranger packed: they are not followed unless the user says so, and never in a circle.
+# SPDX-License-Identifier: Apache-2.0
+try() {
+    echo "\$ cameo $*"
+    timeout 60 "$CAMEO" "$@" >said.txt 2>&1
+    code=$?
+    head -n 3 said.txt
+    echo "[$code]"
+}
+
+echo '-- a checkpoint with 40 links to itself'
+cp -r "$TESTS/checkpoints/deepspeed-zero2" round
+chmod -R u+w round
+for i in $(seq 40); do
+    ln -s . "round/$i"
+done
+try checkpoint info round
+try checkpoint info round --allow-links
+
+echo '-- files that are links, as in the cache of Hugging Face'
+mkdir blobs snapshot hard
+cp "$TESTS"/checkpoints/ort-mlp-adamw/* blobs
+for name in blobs/*; do
+    ln -s "../$name" "snapshot/${name#blobs/}"
+    ln "$name" "hard/${name#blobs/}"
+done
+try checkpoint info snapshot
+try checkpoint info snapshot --allow-links
+try checkpoint info hard
+try checkpoint info hard --allow-links
+try import "$TESTS/models/train/mlp/model.onnx" snapshot --weights-only --list | sed "s|$TESTS|TESTS|"
+
+echo '-- a file that the user names may be a link'
+ln -s "$TESTS/checkpoints/keras-adamw.weights.h5" named.h5
+try checkpoint info named.h5
+
+echo '-- a folder of data'
+mkdir data
+printf '\223NUMPY\001\000\166\000%-117s\n' "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1), }" >x.npy
+printf '\000\000\200\077\000\000\000\100' >>x.npy
+ln -s ../x.npy data/x.npy
+cat >m.onnxtxt <<'TEXT'
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[N,1] x) => (float[N,1] y) { y = Add (x, x) }
+TEXT
+try predict m.onnxtxt --data data -o y.npz
+try predict m.onnxtxt --data data -o y.npz --allow-links
