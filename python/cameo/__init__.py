@@ -11,11 +11,17 @@ array([2., 4., 6.], dtype=float32)
 
 import importlib
 
-from . import _cameo
-from ._cameo import (ArgumentError, Cancel, CancelledError, DivergedError, Error, FileError, LimitError,
-                     ModelError, NotFoundError, OutOfMemoryError, UnsupportedError)
-from ._graph import Function, Graph, Node, Reference, Report, Training, ValueInfo
-from ._model import Finding, Model, load, merge
+from . import _forking
+
+try:
+    from . import _cameo
+    from ._cameo import (ArgumentError, Cancel, CancelledError, DivergedError, Error, FileError, LimitError,
+                         ModelError, NotFoundError, OutOfMemoryError, UnsupportedError)
+    from ._graph import Function, Graph, Node, Reference, Report, Training, ValueInfo
+    from ._model import Finding, Model, load, merge
+except BaseException:
+    _forking.imported()
+    raise
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,3 +88,6 @@ def libraries() -> list[dict[str, str]]:
     one cannot be used."""
     found: list[dict[str, str]] = _cameo.libraries()
     return found
+
+
+_forking.imported()

@@ -155,7 +155,7 @@ static PyObject *checkpoint_tensor(PyObject *module, PyObject *args)
     if (cameo_value_dtype(value) != CAMEO_STRING)
         return ext_value_new(state, value, NULL);
     PyObject *texts = ext_from_value(state, value);
-    cameo_value_free(value);
+    ext_value_free(value);
     return texts;
 }
 

@@ -188,7 +188,7 @@ static PyObject *view_initializer(PyObject *module, PyObject *args)
         texts = ext_from_value(state, value);
     else
         ext_raise(state, &err);
-    cameo_value_free(value);
+    ext_value_free(value);
     ext_model_leave(used);
     return texts;
 }

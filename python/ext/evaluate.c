@@ -168,7 +168,7 @@ static PyObject *predict(PyObject *module, PyObject *args, PyObject *keywords)
     }
     for (size_t i = 0; i < outputs.count; i++) {
         if (!list)
-            cameo_value_free(outputs.values[i]);
+            ext_value_free(outputs.values[i]);
         else if (!ext_append(list, ext_value_new(state, outputs.values[i], NULL)))
             Py_CLEAR(list);
     }

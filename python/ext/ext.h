@@ -41,6 +41,15 @@ bool ext_raise_held(const struct cameo_error *err);
 /* Whether a function of the user's kept memory of the call that this thread made; asked once, when
  * the call is over. */
 bool ext_take_kept(void);
+/* An exception that is set, put aside: memory of other libraries is released by code of theirs,
+ * which may run Python and must not meet it. */
+struct ext_pending {
+    PyObject *type, *value, *traceback;
+};
+struct ext_pending ext_pending_take(void);
+void ext_pending_give(struct ext_pending pending);
+/* Of a value that may hold such memory; in Python's threads only. */
+void ext_value_free(struct cameo_value *value);
 
 /* Into Python out of a function that the library calls, without the interpreter lock, and back. An
  * exception that an earlier function left for the end of the call waits meanwhile; a new one that

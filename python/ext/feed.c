@@ -123,6 +123,7 @@ static struct cameo_value *take_dlpack(struct ext_state *state, PyObject *object
         }
     }
     enum cameo_status status = CAMEO_OK;
+    bool is_tensor = true;
     if (capsule && PyCapsule_IsValid(capsule, "dltensor_versioned")) {
         status = cameo_value_from_dlpack(PyCapsule_GetPointer(capsule, "dltensor_versioned"),
                                          &value, &err);
@@ -133,11 +134,14 @@ static struct cameo_value *take_dlpack(struct ext_state *state, PyObject *object
                                                      &value, &err);
         if (status == CAMEO_OK)
             PyCapsule_SetName(capsule, "used_dltensor");
-    } else if (capsule)
+    } else
+        is_tensor = false;
+    const bool wrong = capsule && !is_tensor;
+    Py_XDECREF(capsule); /* before an exception is set: it may run code of its maker */
+    if (wrong)
         PyErr_SetString(PyExc_TypeError, "__dlpack__ gave no capsule");
     if (status != CAMEO_OK)
         ext_raise(state, &err);
-    Py_XDECREF(capsule);
     Py_XDECREF(method);
     Py_XDECREF(keywords);
     Py_XDECREF(arguments);
@@ -175,15 +179,22 @@ static bool lease_buffer(PyObject *object, int flags, struct ext_lease *out)
             return false;
         }
         out->strides[i] = moves ? view->strides[i] / view->itemsize : 0;
-        step *= view->shape[i];
+        if (__builtin_mul_overflow(step, view->shape[i], &step))
+            dense = false; /* of an array without elements */
     }
     out->tensor = cameo_tensor_of(dtype, view->ndim, out->dims, view->buf, (size_t)view->len);
     if (!dense && view->len) {
-        int64_t reach = 1;
+        int64_t reach = 1, far;
+        bool fits = true;
         for (int i = 0; i < view->ndim; i++)
-            reach += (out->dims[i] - 1) * out->strides[i];
+            fits = fits && !__builtin_mul_overflow(out->dims[i] - 1, out->strides[i], &far) &&
+                   !__builtin_add_overflow(reach, far, &reach);
+        if (!fits || __builtin_mul_overflow(reach, (int64_t)view->itemsize, &reach)) {
+            PyErr_SetString(PyExc_ValueError, "the strides of a buffer lead out of all memory");
+            return false;
+        }
         out->tensor.strides = out->strides;
-        out->tensor.bytes = (size_t)(reach * view->itemsize);
+        out->tensor.bytes = (size_t)reach;
     }
     return true;
 }
@@ -228,7 +239,7 @@ bool ext_lease(struct ext_state *state, PyObject *object, struct ext_lease *out)
 
 void ext_lease_end(struct ext_lease *lease)
 {
-    cameo_value_free(lease->made);
+    ext_value_free(lease->made);
     lease->made = NULL;
     if (lease->has_buffer)
         PyBuffer_Release(&lease->buffer);

@@ -156,6 +156,6 @@ PyObject *ext_array(struct ext_state *state, struct cameo_value *value)
         array = inside ? PyObject_CallFunctionObjArgs(numpy->from_value, inside, NULL) : NULL;
         Py_XDECREF(inside);
     }
-    cameo_value_free(value);
+    ext_value_free(value);
     return array;
 }

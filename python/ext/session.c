@@ -191,7 +191,7 @@ static PyObject *results(struct ext_state *state, struct fetching *from)
 
     for (Py_ssize_t i = 0; i < from->count; i++) {
         if (!list) {
-            cameo_value_free(from->fetches[i].value);
+            ext_value_free(from->fetches[i].value);
             continue;
         }
         PyObject *item = ext_array(state, from->fetches[i].value); /* None: it is in its room */
@@ -273,7 +273,7 @@ static PyObject *session_run(PyObject *object, PyObject *const *args, Py_ssize_t
     if (status == CAMEO_OK && !steps.failed)
         out = results(state, &fetching);
     for (Py_ssize_t i = 0; status == CAMEO_OK && steps.failed && i < fetching.count; i++)
-        cameo_value_free(fetching.fetches[i].value);
+        ext_value_free(fetching.fetches[i].value);
     end_fetching(&fetching, feeds.kept);
     ext_feeds_end(&feeds);
     return out;

@@ -330,7 +330,7 @@ static PyObject *trainer_predict(PyObject *object, PyObject *args)
         for (size_t i = 0; i < names.count; i++) {
             if (list && !ext_append(list, ext_from_value(state, fetches[i].value)))
                 Py_CLEAR(list);
-            cameo_value_free(fetches[i].value);
+            ext_value_free(fetches[i].value);
         }
     }
     ext_feeds_end(&feeds);

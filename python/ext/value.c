@@ -87,7 +87,7 @@ PyObject *ext_value_new(struct ext_state *state, struct cameo_value *value, PyOb
 
     self = (struct ext_value *)alloc(type, 0);
     if (!self) {
-        cameo_value_free(value);
+        ext_value_free(value);
         ext_model_leave(owner);
         return NULL;
     }
@@ -106,7 +106,7 @@ static void value_dealloc(PyObject *object)
     PyTypeObject *type = Py_TYPE(object);
     const freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
 
-    cameo_value_free(self->value);
+    ext_value_free(self->value);
     ext_model_leave(self->owner);
     if (self->shape != self->room)
         PyMem_Free(self->shape);
@@ -181,10 +181,35 @@ static PyObject *value_shape(PyObject *object, void *unused)
     return shape;
 }
 
+/* ---- code of others that runs while an exception is on its way ---- */
+
+struct ext_pending ext_pending_take(void)
+{
+    struct ext_pending pending;
+
+    PyErr_Fetch(&pending.type, &pending.value, &pending.traceback);
+    return pending;
+}
+
+void ext_pending_give(struct ext_pending pending)
+{
+    PyErr_Restore(pending.type, pending.value, pending.traceback);
+}
+
+void ext_value_free(struct cameo_value *value)
+{
+    const struct ext_pending pending = ext_pending_take();
+
+    cameo_value_free(value);
+    ext_pending_give(pending);
+}
+
 /* ---- DLPack ---- */
 
 static void drop_capsule(PyObject *capsule)
 {
+    const struct ext_pending pending = ext_pending_take();
+
     if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
         struct DLManagedTensorVersioned *tensor =
             PyCapsule_GetPointer(capsule, "dltensor_versioned");
@@ -193,6 +218,7 @@ static void drop_capsule(PyObject *capsule)
         struct DLManagedTensor *tensor = PyCapsule_GetPointer(capsule, "dltensor");
         tensor->deleter(tensor);
     }
+    ext_pending_give(pending);
 }
 
 static PyObject *value_dlpack(PyObject *object, PyObject *args, PyObject *keywords)
@@ -312,7 +338,7 @@ static PyObject *make_value(PyObject *module, PyObject *args)
         else if ((size_t)view.len != cameo_value_bytes(value)) {
             PyErr_Format(PyExc_ValueError, "there are %zd bytes, type and shape need %zu", view.len,
                          cameo_value_bytes(value));
-            cameo_value_free(value);
+            ext_value_free(value);
             value = NULL;
         } else if (view.len)
             memcpy(cameo_value_mutable_data(value), view.buf, (size_t)view.len);

@@ -2,6 +2,7 @@
 """Arrays on their way in and out: types, layouts, strings, sequences, maps, optionals."""
 
 import array
+import ctypes
 import struct
 import sys
 import unittest
@@ -305,7 +306,55 @@ class Elsewhere:
         return (1, 0)
 
 
+class Made:
+    """A tensor made by hand, whose deleter runs Python, as those of other libraries may."""
+
+    FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+    def __init__(self, dims, strides=None, device=1):
+        self.memory = (ctypes.c_float * 4)(1, 2, 3, 4)
+        self.dims = (ctypes.c_int64 * len(dims))(*dims)
+        self.strides = (ctypes.c_int64 * len(dims))(*strides) if strides else None
+        self.seen = []
+        self.deleter = self.FUNCTION(self.delete)
+        # DLManagedTensor: data, device, ndim, dtype (code, bits, lanes), shape, strides, byte_offset, context, deleter
+        self.tensor = ctypes.create_string_buffer(struct.pack(
+            "<QiiiBBHQQQQQ", ctypes.addressof(self.memory), device, 0, len(dims), 2, 32, 1, ctypes.addressof(self.dims),
+            ctypes.addressof(self.strides) if strides else 0, 0, 0, ctypes.cast(self.deleter, ctypes.c_void_p).value), 64)
+
+    def delete(self, tensor):
+        self.seen.append(sum(range(10)))  # fails where an exception is set
+
+    def __dlpack__(self, **options):
+        if options:
+            raise TypeError
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        return new(ctypes.addressof(self.tensor), b"dltensor", None)
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+
 class DlpackTest(unittest.TestCase):
+    def test_strides_that_overflow_are_refused(self):
+        for strides in ([2**62, 1], [-2**63, 1], [2**63 - 1, 2**63 - 1], [2**61, 1]):
+            with self.assertRaisesRegex(cameo.ArgumentError, "lead out of all memory"):
+                _cameo.from_dlpack(Made([2, 2], strides))
+        made = Made([2, 2], [1, 2])
+        self.assertEqual(numpy.asarray(_cameo.from_dlpack(made)).tolist(), [[1, 3], [2, 4]])
+        self.assertEqual(made.seen, [45])
+
+    def test_deleters_do_not_meet_an_exception(self):
+        made = Made([4])
+        model = cameo.load('<ir_version: 8, opset_import: ["" : 17]> g (float[2] x, float[2] z) => (float[2] y) '
+                           '{ y = Add(x, z) }')
+        for _ in range(2):
+            with self.assertRaisesRegex(cameo.Error, "x"):
+                model.run(x=made, z=numpy.zeros(2, "float32"))
+            self.assertEqual(made.seen, [45])
+            made.seen.clear()
+
     def test_memory_of_a_model_is_not_given_away(self):
         model = cameo.load('<ir_version: 8, opset_import: ["" : 17]> '
                            'g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Mul(x, w) }')

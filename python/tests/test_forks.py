@@ -40,6 +40,25 @@ def run_in_worker(seed):
     return float(SESSION.run(None, {"x": x})[0].sum())
 
 
+class ImportTest(unittest.TestCase):
+    def test_a_fork_waits_for_an_import(self):
+        done = run_python("""import os, signal, sys, threading, time
+sys.setswitchinterval(1e-4)
+thread = threading.Thread(target=__import__, args=("cameo",))
+thread.start()
+while "cameo._cameo" not in sys.modules:
+    pass
+child = os.fork()
+if child == 0:
+    signal.alarm(30)
+    import cameo
+    cameo.load('<ir_version: 8, opset_import: ["" : 17]> g (float[N] x) => (float[N] y) { y = Add(x, x) }')
+    os._exit(0)
+thread.join()
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))""")
+        self.assertEqual(done.stdout, "0\n", done.stderr)
+
+
 class ForkTest(unittest.TestCase):
     def setUp(self):
         self.model = cameo.load(SQUARE)

@@ -118,6 +118,11 @@ static enum cm_status check_incoming(const struct DLTensor *from, enum cm_dtype 
     CM_TRY(cm_api_shape(from->ndim, from->shape, shape, err));
     if (!from->data && cm_shape_elements(shape))
         return cm_fail(err, CM_BAD_ARGUMENT, "the tensor has no memory");
+    const size_t size = cm_dtype_size(*type) ? cm_dtype_size(*type) : 1;
+    if (from->data &&
+        (from->byte_offset > UINTPTR_MAX - (uintptr_t)from->data ||
+         !cm_api_strides_fit(shape, from->strides, (char *)from->data + from->byte_offset, size)))
+        return cm_fail(err, CM_BAD_ARGUMENT, "its strides or its offset lead out of all memory");
     return CM_OK;
 }
 
@@ -125,13 +130,13 @@ static enum cm_status take_in(const struct incoming *in, struct cameo_value **ou
                               struct cm_error *err)
 {
     const struct DLTensor *from = in->tensor;
-    void *data = from->data ? (char *)from->data + from->byte_offset : NULL;
     struct cm_datum made = {.kind = CM_KIND_TENSOR};
     struct cm_shape shape;
     enum cm_dtype type;
     size_t bytes;
 
     CM_TRY(check_incoming(from, &type, &shape, err));
+    void *data = from->data ? (char *)from->data + from->byte_offset : NULL;
     if (!cm_dtype_bytes(type, cm_shape_elements(&shape), &bytes))
         return cm_fail(err, CM_BAD_ARGUMENT, "the size of a shape overflows");
     const struct cameo_tensor strided = {.strides = from->strides};
@@ -233,10 +238,11 @@ static enum cm_status take_out(const struct cameo_value *value, bool may_write,
         made->tensor = *from;
         cm_tensor_keep(&made->tensor);
     }
+    const bool empty = cm_shape_elements(&from->shape) == 0; /* its other axes may be huge */
     int64_t stride = 1;
     for (int i = from->shape.rank - 1; i >= 0; i--) {
         made->strides[i] = stride;
-        stride *= from->shape.dims[i] ? from->shape.dims[i] : 1;
+        stride *= empty ? 1 : from->shape.dims[i];
     }
     *out = made;
     return CM_OK;

@@ -113,6 +113,26 @@ enum cm_status cm_api_gather(enum cm_dtype type, const struct cm_shape *shape,
     return CM_OK;
 }
 
+bool cm_api_strides_fit(const struct cm_shape *shape, const int64_t *strides, const void *data,
+                        size_t size)
+{
+    /* Backwards and forwards from data, in bytes. */
+    size_t before = 0, behind = size;
+
+    for (int i = 0; strides && cm_shape_elements(shape) && i < shape->rank; i++) {
+        const bool back = strides[i] < 0;
+        const size_t stride = back ? (size_t)0 - (size_t)strides[i] : (size_t)strides[i];
+        size_t step;
+
+        if (!cm_size_mul((size_t)shape->dims[i] - 1, stride, &step) ||
+            !cm_size_mul(step, size, &step) ||
+            !cm_size_add(back ? before : behind, step, back ? &before : &behind))
+            return false;
+    }
+    return before <= PTRDIFF_MAX && behind <= PTRDIFF_MAX && before <= (uintptr_t)data &&
+           behind <= UINTPTR_MAX - (uintptr_t)data;
+}
+
 /* How many bytes the elements reach over. */
 static bool reach(enum cm_dtype type, const struct cm_shape *shape, const int64_t *strides,
                   size_t *out)

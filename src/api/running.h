@@ -31,6 +31,10 @@ enum cm_status cm_api_wrap(const struct cm_tensor *tensor, cameo_deleter_fn *del
 /* A shape from the caller's numbers. */
 enum cm_status cm_api_shape(int rank, const int64_t *dims, struct cm_shape *out,
                             struct cm_error *err) CM_MUST_CHECK;
+/* Can elements of this size that lie by strides around data be reached by adding to its address?
+ * False: somewhere a product or the address overflows. strides may be NULL. */
+bool cm_api_strides_fit(const struct cm_shape *shape, const int64_t *strides, const void *data,
+                        size_t size);
 
 /* lent_memory.c. Number index of an array whose first struct says how far apart they are, over what
  * out holds. */

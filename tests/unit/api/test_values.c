@@ -352,6 +352,29 @@ void test_dlpack__strides_are_gathered_even_backwards(void)
     cameo_value_free(value);
 }
 
+void test_dlpack__strides_that_overflow_are_refused(void)
+{
+    static const int64_t far[][2] = {
+        {INT64_MAX, 1}, {INT64_MIN, 1}, {INT64_MAX / 4, 1}, {1, INT64_MAX / 2}};
+    int freed = 0;
+    struct cameo_value *value;
+    struct cameo_error err;
+    struct foreign *f = make_foreign(&freed);
+
+    for (size_t i = 0; i < sizeof far / sizeof far[0]; i++) {
+        memcpy(f->strides, far[i], sizeof far[i]);
+        REFUSED(cameo_value_from_dlpack(&f->versioned, &value, &err), CAMEO_BAD_ARGUMENT,
+                "lead out of all memory");
+    }
+    f->strides[0] = 3;
+    f->strides[1] = 1;
+    f->versioned.dl_tensor.byte_offset = UINT64_MAX;
+    REFUSED(cameo_value_from_dlpack(&f->versioned, &value, &err), CAMEO_BAD_ARGUMENT,
+            "lead out of all memory");
+    CHECK_INT(freed, 0);
+    f->versioned.deleter(&f->versioned);
+}
+
 void test_dlpack__what_is_read_only_stays_so(void)
 {
     int freed = 0;
