@@ -1,8 +1,8 @@
-/* The command's allocator: the system's, with a reserve for the libraries of others. oneDNN, OpenMP,
- * LLVM and the loader end the process when a small allocation fails: they throw out of C functions,
- * call exit or read a NULL pointer. Code of our own has an answer to a failed allocation, so that
- * code gets no reserve: it ends the run with a sentence, while the libraries still get what they
- * need until then.
+/* The command's allocator: the system's, with a reserve for the libraries of others. oneDNN,
+ * OpenMP, LLVM and the loader end the process when a small allocation fails: they throw out of C
+ * functions, call exit or read a NULL pointer. Code of our own has an answer to a failed
+ * allocation, so that code gets no reserve: it ends the run with a sentence, while the libraries
+ * still get what they need until then.
  *
  * These functions replace those of the C library in the whole process, which the C library allows.
  * Sanitizers bring an allocator of their own; there this file is empty. */
@@ -97,22 +97,46 @@ static void *instead(const void *caller, size_t alignment, size_t size)
 
 /* ---- the functions of the C library ---- */
 
-/* The function of this name in the libraries after this program, an allocator that the user
- * preloads among them. */
-#define NEXT(type, name)                                                                           \
-    static _Atomic(type *) found;                                                                  \
-    type *next = atomic_load_explicit(&found, memory_order_relaxed);                               \
-    if (!next) {                                                                                   \
-        next = (type *)(uintptr_t)dlsym(RTLD_NEXT, name);                                          \
-        atomic_store_explicit(&found, next, memory_order_relaxed);                                 \
-    }
-
 typedef void *malloc_fn(size_t);
 typedef void *two_sizes_fn(size_t, size_t);
 typedef void *realloc_fn(void *, size_t);
 typedef int posix_memalign_fn(void **, size_t, size_t);
 typedef void free_fn(void *);
 typedef size_t usable_fn(void *);
+
+/* The functions of the libraries after this program, an allocator that the user preloads among
+ * them. All are looked up by the first call, which the loader makes before main. A lookup must not
+ * happen later: dlerror calls the allocator while it holds the text that a lookup would free. */
+static struct {
+    malloc_fn *malloc;
+    two_sizes_fn *calloc, *memalign, *aligned_alloc;
+    realloc_fn *realloc;
+    posix_memalign_fn *posix_memalign;
+    free_fn *free;
+    usable_fn *malloc_usable_size;
+} next;
+
+#define LOOK_UP(type, name) next.name = (type *)(uintptr_t)dlsym(RTLD_NEXT, #name)
+
+/* False while the lookup itself asks for memory. */
+static bool is_ready(void)
+{
+    static enum { NEW, LOOKING, READY } state; /* no second thread exists before READY */
+
+    if (state == NEW) {
+        state = LOOKING;
+        LOOK_UP(malloc_fn, malloc);
+        LOOK_UP(two_sizes_fn, calloc);
+        LOOK_UP(two_sizes_fn, memalign);
+        LOOK_UP(two_sizes_fn, aligned_alloc);
+        LOOK_UP(realloc_fn, realloc);
+        LOOK_UP(posix_memalign_fn, posix_memalign);
+        LOOK_UP(free_fn, free);
+        LOOK_UP(usable_fn, malloc_usable_size);
+        state = READY;
+    }
+    return state == READY;
+}
 
 void *malloc(size_t size);
 void *calloc(size_t count, size_t size);
@@ -125,28 +149,29 @@ size_t malloc_usable_size(void *memory);
 
 SHARED void *malloc(size_t size)
 {
-    NEXT(malloc_fn, "malloc")
-    void *memory = next(size);
-
+    if (!is_ready())
+        return from_reserve(ALIGNMENT, size);
+    void *memory = next.malloc(size);
     return memory ? memory : instead(__builtin_return_address(0), ALIGNMENT, size);
 }
 
 SHARED void *calloc(size_t count, size_t size)
 {
-    NEXT(two_sizes_fn, "calloc")
-    void *memory = next(count, size);
+    const size_t bytes = size && count > SIZE_MAX / size ? SIZE_MAX : count * size;
 
+    if (!is_ready())
+        return from_reserve(ALIGNMENT, bytes);
+    void *memory = next.calloc(count, size);
     if (memory)
         return memory;
-    const size_t bytes = size && count > SIZE_MAX / size ? SIZE_MAX : count * size;
     return instead(__builtin_return_address(0), ALIGNMENT, bytes); /* zero: nobody had it before */
 }
 
 SHARED void *realloc(void *memory, size_t size)
 {
-    NEXT(realloc_fn, "realloc")
     const bool spare = is_reserve(memory);
-    void *grown = next(spare ? NULL : memory, size);
+    void *grown =
+        is_ready() ? next.realloc(spare ? NULL : memory, size) : from_reserve(ALIGNMENT, size);
 
     if (!grown && size == 0)
         return NULL;
@@ -162,24 +187,23 @@ SHARED void *realloc(void *memory, size_t size)
 
 SHARED void *memalign(size_t alignment, size_t size)
 {
-    NEXT(two_sizes_fn, "memalign")
-    void *memory = next(alignment, size);
-
+    if (!is_ready())
+        return from_reserve(alignment, size);
+    void *memory = next.memalign(alignment, size);
     return memory ? memory : instead(__builtin_return_address(0), alignment, size);
 }
 
 SHARED void *aligned_alloc(size_t alignment, size_t size)
 {
-    NEXT(two_sizes_fn, "aligned_alloc")
-    void *memory = next(alignment, size);
-
+    if (!is_ready())
+        return from_reserve(alignment, size);
+    void *memory = next.aligned_alloc(alignment, size);
     return memory ? memory : instead(__builtin_return_address(0), alignment, size);
 }
 
 SHARED int posix_memalign(void **out, size_t alignment, size_t size)
 {
-    NEXT(posix_memalign_fn, "posix_memalign")
-    const int status = next(out, alignment, size);
+    const int status = is_ready() ? next.posix_memalign(out, alignment, size) : ENOMEM;
 
     if (status != ENOMEM)
         return status;
@@ -191,17 +215,15 @@ SHARED int posix_memalign(void **out, size_t alignment, size_t size)
 
 SHARED void free(void *memory)
 {
-    NEXT(free_fn, "free")
-
-    if (!is_reserve(memory))
-        next(memory);
+    if (!is_reserve(memory) && is_ready())
+        next.free(memory);
 }
 
 SHARED size_t malloc_usable_size(void *memory)
 {
-    NEXT(usable_fn, "malloc_usable_size")
-
-    return is_reserve(memory) ? *size_of(memory) : next(memory);
+    if (is_reserve(memory))
+        return *size_of(memory);
+    return is_ready() ? next.malloc_usable_size(memory) : 0;
 }
 
 #endif
