@@ -178,6 +178,19 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
     return fails() ? EAGAIN : next(thread, attributes, run, arg);
 }
 
+/* A lookup must not happen inside dlerror, which allocates while it holds what a lookup frees. */
+static void look_up_all(void)
+{
+    void *aligned = NULL;
+
+    free(realloc(malloc(1), 2));
+    free(calloc(1, 1));
+    free(memalign(16, 16));
+    free(aligned_alloc(16, 16));
+    if (posix_memalign(&aligned, 16, 16) == 0)
+        free(aligned);
+}
+
 __attribute__((constructor)) static void begin(void)
 {
     const char *path = getenv("FAIL_FILE"), *at = getenv("FAIL_AT"), *all = getenv("FAIL_ALL");
@@ -188,6 +201,7 @@ __attribute__((constructor)) static void begin(void)
     if (fd < 0 || fstat(fd, &file) != 0 || file.st_size < 8)
         return;
     (void)backtrace(frames, 4); /* loads what it needs */
+    look_up_all();
     dl_iterate_phdr(find_code, NULL);
     stack_end = (const uintptr_t *)(const void *)environ;
     fail_at = at ? strtoull(at, NULL, 10) : 0;
