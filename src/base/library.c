@@ -78,9 +78,9 @@ static bool is_about_memory(const char *reason)
     static const char no_space[] = "failed to map segment from shared object";
     const size_t length = reason ? strlen(reason) : 0;
 
-    return reason &&
-           (strstr(reason, strerror(ENOMEM)) || strstr(reason, "out of memory") ||
-            (length >= sizeof no_space && strcmp(reason + length + 1 - sizeof no_space, no_space) == 0));
+    return reason && (strstr(reason, strerror(ENOMEM)) || strstr(reason, "out of memory") ||
+                      (length >= sizeof no_space &&
+                       strcmp(reason + length + 1 - sizeof no_space, no_space) == 0));
 }
 
 /* A file that is there but cannot be loaded is worth telling; one that is missing is not. */
@@ -94,8 +94,10 @@ static bool open_one(struct cm_library *library, const char *path)
     }
     const char *reason = dlerror();
     const size_t length = strlen(path);
-    library->no_memory |= is_about_memory(reason);
-    if (reason && (strncmp(reason, path, length) != 0 || !strstr(reason, "No such file")))
+    if (is_about_memory(reason)) {
+        library->no_memory = true;
+        snprintf(library->why, sizeof library->why, "no memory to load it: %s", reason);
+    } else if (reason && (strncmp(reason, path, length) != 0 || !strstr(reason, "No such file")))
         snprintf(library->why, sizeof library->why, "%s", reason);
     return false;
 }

@@ -59,7 +59,9 @@ enum cm_status cm_mlir_open(const struct cm_mlir_module **out, struct cm_error *
     *out = module.content;
     if (module.content)
         return CM_OK;
-    return cm_fail(err, cm_library_status(&module.library),
+    if (cm_library_status(&module.library) == CM_NO_MEMORY)
+        return cm_fail(err, CM_NO_MEMORY, "Cameo's module for MLIR: %s", module.library.why);
+    return cm_fail(err, CM_UNSUPPORTED,
                    "compiling needs Cameo's module for MLIR, which is not available (%s); %s (what "
                    "is emitted up to linalg needs none)",
                    module.library.why, advice());
