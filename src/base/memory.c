@@ -190,6 +190,12 @@ void cm_free(void *memory)
 
 void cm_memory_fail_after(uint64_t n)
 {
+    static _Thread_local uint64_t before;
+
+    if (n)
+        before = refused;
+    else if (atomic_load_explicit(&fail_at, memory_order_relaxed))
+        refused = before;
     atomic_store_explicit(&fail_at, n ? cm_memory_count() + n : 0, memory_order_relaxed);
 }
 
