@@ -71,6 +71,8 @@ def make_own(folder, build):
         why = write_case(folder / path.stem, model, values_of(model, path.read_text()), build / "cameo")
         if why:
             raise SystemExit(f"{path.name}: {why}")
+        # Sums of some hundred terms near 1 cancel: both results are off by some units of the last place of 1.
+        (folder / path.stem / "data.json").write_text('{"rtol": 1e-3, "atol": 1e-6}')
         made += 1
     return made
 

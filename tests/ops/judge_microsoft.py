@@ -37,6 +37,8 @@ ATTRIBUTE = re.compile(
 ITEM = re.compile(r'"(?:[^"\\]|\\.)*"|[^,\s]+')
 
 
+# Without VNNI, ONNX Runtime's products of uint8 and int8 saturate at 16 bits: it is no judge of them.
+HAS_VNNI = "vnni" in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
 STATE = onnxruntime.capi.onnxruntime_pybind11_state
 REFUSALS = (STATE.Fail, STATE.InvalidArgument, STATE.InvalidGraph, STATE.NotImplemented,
             STATE.RuntimeException)
@@ -161,6 +163,10 @@ class Case:
         imports = [helper.make_opsetid("", 21), helper.make_opsetid(DOMAIN, 1)]
         return helper.make_model(graph, opset_imports=imports, ir_version=10)
 
+    def multiplies_mixed_signs(self):
+        """Is an operand of rank 2 or more of int8, as weights are that meet uint8?"""
+        return any(x is not None and x.dtype == np.int8 and x.ndim >= 2 for x in self.inputs)
+
     def difference(self):
         """What ONNX Runtime says otherwise, or None."""
         options = onnxruntime.SessionOptions()
@@ -195,6 +201,8 @@ def judge(path, line, lines, schemas, counts, show):
             counts["refused"] += 1
             return
         different = case.difference()
+        if different and not HAS_VNNI and case.multiplies_mixed_signs():
+            raise Unreadable("this processor has no VNNI")
     except (Unreadable, *REFUSALS) as error:
         counts["not judged"] += 1
         if show:

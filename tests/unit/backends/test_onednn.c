@@ -3,6 +3,7 @@
 #include "graph/graph_case.h"
 
 #include "backends/onednn/dnnl.h"
+#include "base/machine.h"
 #include "exec/program.h"
 #include "rewrite/pass.h"
 
@@ -674,8 +675,9 @@ void test_region__takes_a_residual(void)
     check_after_products("y = Add(c, r)");
     check_after_products("a = Add(r, c) y = Relu(a)");
     check_after_products("a = Sum(c, r) y = Relu(a)");
-    check_region("g (float[2,16,6,5] x, float[16,16,1,1] w, float[2,16,6,5] r) => (y)"
-                 " { c = Conv(x, w) a = Relu(c) y = Add(a, r) }"); /* 3.x: not by channel */
+    if (cm_this_machine() >= CM_AVX512) /* its code for AVX2 adds before it activates */
+        check_region("g (float[2,16,6,5] x, float[16,16,1,1] w, float[2,16,6,5] r) => (y)"
+                     " { c = Conv(x, w) a = Relu(c) y = Add(a, r) }"); /* 3.x: not by channel */
     check_region(
         "g (float[2,16,6,5] x, float[16,16,1,1] w, float[16,1,1] s, float[2,16,6,5] r)"
         " => (y) { c = Conv(x, w) a = Add(c, s) b = Add(a, r) d = Gelu(b) y = Add(d, s) }");

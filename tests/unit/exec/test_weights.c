@@ -166,7 +166,9 @@ static void same_bits(struct cm_arena *arena)
             for (size_t shift = 1; shift < 4; shift++) {
                 size_t copied;
                 compare(arena, c, backends[b], shift, &copied);
-                if (!backends[b] && !cases[c].copied && copied && cm_dnnl_found().version[0])
+                /* oneDNN's code that moves weights takes odd addresses where it has AVX-512. */
+                if (!backends[b] && !cases[c].copied && copied && cm_dnnl_found().version[0] &&
+                    cm_this_machine() >= CM_AVX512)
                     fail_msg("case %zu: %zu bytes were copied to be aligned", c, copied);
                 if (cases[c].copied || (c == 0 && b == REFERENCE))
                     if (copied != 64 * 48 * sizeof(float))
