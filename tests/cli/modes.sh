@@ -49,13 +49,13 @@ x1,x2,t1,t2
 7,6,1,1
 END
 columns='x=x1,x2 target=t1,t2'
-try prepare net.onnxtxt --loss mse --optimizer sgd --output y -o trainable.onnxtxt
+try prepare net.onnxtxt --loss mse --optimizer sgd --of y -o trainable.onnxtxt
 "$CAMEO" check trainable.onnxtxt | tail -1
 "$CAMEO" print trainable.onnxtxt | grep -c 'training_mode: int = 1'
-try train net.onnxtxt -d data.csv --columns "$columns" --loss mse --optimizer sgd --output y --steps 1 -o trained.onnxtxt
+try train net.onnxtxt -d data.csv --columns "$columns" --loss mse --optimizer sgd --of y --steps 1 -o trained.onnxtxt
 "$CAMEO" check trained.onnxtxt | tail -1
-try evaluate net.onnxtxt -d data.csv --columns "$columns" --loss mse --output y -m loss
-try evaluate off.onnxtxt -d data.csv --columns "$columns" --loss mse --output y -m loss
+try evaluate net.onnxtxt -d data.csv --columns "$columns" --loss mse --of y -m loss
+try evaluate off.onnxtxt -d data.csv --columns "$columns" --loss mse --of y -m loss
 
 # A training that computes with the inference graph keeps it; strip takes both.
 cat >carried.onnxtxt <<'END'
