@@ -137,8 +137,7 @@ static int find_first(struct comparison *c, const struct cli_inputs *inputs)
     int code = CLI_YES;
 
     common_values(c, names, makers);
-    if (count &&
-        cameo_model_expose(c->a, names, count, NULL, &err) == CAMEO_OK &&
+    if (count && cameo_model_expose(c->a, names, count, NULL, &err) == CAMEO_OK &&
         cameo_model_expose(c->b, names, count, NULL, &err) == CAMEO_OK) {
         code = open_session(c->a, &x);
         if (code == CLI_YES)
@@ -318,7 +317,7 @@ static int add_arrays(struct comparison *c, struct recording *recording,
     if (cameo_arrays_load(path, &options, &arrays, &err) != CAMEO_OK)
         return cli_fail(&err);
     recording->files = cli_grow(recording->files, recording->file_count, &recording->file_room,
-                             sizeof(*recording->files));
+                                sizeof(*recording->files));
     recording->files[recording->file_count++] = arrays;
     for (size_t i = 0; i < cameo_arrays_count(arrays); i++) {
         const struct cameo_text name = cameo_arrays_name(arrays, i);
@@ -329,8 +328,8 @@ static int add_arrays(struct comparison *c, struct recording *recording,
             compare_add(c, COMPARE_RESULTS, "note", called, NULL, "is not a value of the model");
             continue;
         }
-        recording->items =
-            cli_grow(recording->items, recording->count, &recording->room, sizeof *recording->items);
+        recording->items = cli_grow(recording->items, recording->count, &recording->room,
+                                    sizeof *recording->items);
         recording->items[recording->count++] =
             (struct recorded){edge->name.data, edge->maker, cameo_arrays_at(arrays, i)};
     }

@@ -73,7 +73,7 @@ void cli_names_split(const struct cli_texts *texts, struct cli_names *out)
             most++;
     }
     *out = (struct cli_names){.items = cli_alloc(most, sizeof *out->items),
-                               .text = cli_alloc(room, 1)};
+                              .text = cli_alloc(room, 1)};
     char *to = out->text;
     for (size_t i = 0; i < texts->count; i++) {
         memcpy(to, texts->items[i], strlen(texts->items[i]) + 1);

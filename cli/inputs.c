@@ -6,7 +6,7 @@
 #include <string.h>
 
 void cli_inputs_begin(struct cli_inputs *inputs, const char *command,
-                     const struct cameo_session *session)
+                      const struct cameo_session *session)
 {
     const size_t count = cameo_session_input_count(session);
 

@@ -176,8 +176,7 @@ void cli_steps_summary(FILE *to, const struct cli_steps *steps, double peak)
 
         cli_put_padded(to, text_of(step->op), 40);
         fprintf(to, " %-10s %6llu %12.1f %5.1f%%", step->kernel, (unsigned long long)rows[i].runs,
-                (double)rows[i].ns / 1000,
-                100 * (double)rows[i].ns / (double)(all ? all : 1));
+                (double)rows[i].ns / 1000, 100 * (double)rows[i].ns / (double)(all ? all : 1));
         end_row(to, &rows[i], peak);
     }
     if (count > SUMMARY_SHOWN)

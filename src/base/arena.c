@@ -51,7 +51,7 @@ struct cm_guard {
     struct cm_error *err;
     size_t limit, held;
     enum cm_status status; /* why it was unwound */
-    uint64_t refused; /* allocations of this thread that failed before it began */
+    uint64_t refused;      /* allocations of this thread that failed before it began */
 };
 
 /* Unwinding to an outer guard must release what the guards inside it know, so each thread keeps its
@@ -104,8 +104,8 @@ bool cm_guard_starved(void)
     return guard && guard->refused != cm_memory_refused();
 }
 
-/* An allocation failed in the call. Whoever met that may have gone on with less, so its answer counts
- * for nothing. */
+/* An allocation failed in the call. Whoever met that may have gone on with less, so its answer
+ * counts for nothing. */
 static enum cm_status blame_memory(enum cm_status status, struct cm_error *err)
 {
     char reason[CM_ERROR_SIZE];
@@ -115,8 +115,8 @@ static enum cm_status blame_memory(enum cm_status status, struct cm_error *err)
     if (status == CM_OK || !err)
         return cm_fail(err, CM_NO_MEMORY, "no memory for a part of the call");
     snprintf(reason, sizeof reason, "%s", err->text);
-    return cm_fail(err, CM_NO_MEMORY, "%s%s", strstr(reason, "memory") ? "" : "no memory: ",
-                   reason);
+    return cm_fail(err, CM_NO_MEMORY, "%s%s",
+                   strstr(reason, "memory") ? "" : "no memory: ", reason);
 }
 
 enum cm_status cm_guarded(size_t limit, struct cm_error *err, cm_guarded_fn *fn, void *arg)

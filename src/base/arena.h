@@ -33,9 +33,9 @@ typedef enum cm_status cm_guarded_fn(struct cm_guard *guard, void *arg);
 
 /* Calls fn(guard, arg); if an arena is exhausted inside, releases all arenas made under the guard
  * and returns CM_NO_MEMORY (CM_LIMIT when it was the limit) with a sentence in err. limit is in
- * bytes, 0 for none. Calls may nest. Where any allocation of this thread failed inside, CM_NO_MEMORY
- * is returned whatever fn returned: code that went on without what it asked for gives an answer that
- * cannot be trusted. */
+ * bytes, 0 for none. Calls may nest. Where any allocation of this thread failed inside,
+ * CM_NO_MEMORY is returned whatever fn returned: code that went on without what it asked for gives
+ * an answer that cannot be trusted. */
 enum cm_status cm_guarded(size_t limit, struct cm_error *err, cm_guarded_fn *fn, void *arg);
 
 /* Did an allocation fail since the outermost guarded call of this thread began? What that call made

@@ -32,8 +32,8 @@ bool cm_memory_is_left(size_t size);
  * end to the other, then costs a fraction of the faults. A wish, no more. */
 void cm_memory_populate(void *memory, size_t size);
 
-/* For tests: the nth allocation from now (1 is the next) and all after it fail. 0 turns that off, and
- * cm_memory_refused() forgets the failures of the calling thread since then. */
+/* For tests: the nth allocation from now (1 is the next) and all after it fail. 0 turns that off,
+ * and cm_memory_refused() forgets the failures of the calling thread since then. */
 void cm_memory_fail_after(uint64_t n);
 /* Allocations since the process began. */
 uint64_t cm_memory_count(void);

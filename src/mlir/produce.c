@@ -157,7 +157,8 @@ static enum cm_status build(struct production *p, enum cm_mlir_form form,
     r->module = o->module;
     cm_arena_defer(p->arena, release, r);
     if (!o->module->build(&job, &r->product)) {
-        const char *why = r->product.error ? r->product.error : "memory ran out"; /* even for that */
+        const char *why =
+            r->product.error ? r->product.error : "memory ran out"; /* even for that */
         return cm_fail(p->err, strstr(why, "memory ran out") ? CM_NO_MEMORY : CM_BAD_MODEL,
                        "MLIR refuses the program: %.800s", why);
     }

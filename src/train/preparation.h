@@ -189,8 +189,8 @@ cm_value cm_lift_constant(struct cm_preparation *p, cm_value constant,
  * or that compute otherwise in training; such weights become initializers of the inference graph.
  */
 enum cm_status cm_lift_functions(struct cm_preparation *p) CM_MUST_CHECK;
-/* retie.c: weights that an exporter wrote twice, once transposed, become one initializer, before the
- * file is imported. */
+/* retie.c: weights that an exporter wrote twice, once transposed, become one initializer, before
+ * the file is imported. */
 void cm_retie(struct cm_preparation *p);
 /* untie.c: tensors that the exporter merged become initializers of their own; and those that are
  * not trained after all go back. */

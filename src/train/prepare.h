@@ -34,7 +34,7 @@ struct cm_prepare_options {
     const char *target;         /* name of the label input; NULL: "target" */
     int64_t class_axis;         /* of the prediction, for losses over classes */
     bool keep_opset;            /* refuse rather than raise the opset */
-    bool keep_tied; /* leave one what exporters merged: tensors that hold one repeated value */
+    bool keep_tied;   /* leave one what exporters merged: tensors that hold one repeated value */
     bool keep_untied; /* leave two what exporters wrote twice: a table and its transpose */
     const struct cm_plan *plan; /* instead of optimizer, its numbers, schedule, clip_norm, train and
                                    freeze; NULL: those are the plan */

@@ -167,8 +167,8 @@ static struct cm_dnnl_making making_of(const struct dnnl_work *p)
 }
 
 /* Did memory run out since new_work? oneDNN passes over an implementation that it has no memory for
- * and takes the next, which computes other bits, so its status alone does not tell; allocators leave
- * ENOMEM in errno. */
+ * and takes the next, which computes other bits, so its status alone does not tell; allocators
+ * leave ENOMEM in errno. */
 static bool ran_out(int status)
 {
     return status == DNNL_OUT_OF_MEMORY || errno == ENOMEM;
@@ -524,9 +524,8 @@ bool cm_dnnl_make_concat(struct cm_call *call, const struct cm_dnnl_operand *x, 
     const struct dnnl_memory_desc *to = add_operand(call, p, DNNL_ARG_DST, y);
     struct cm_dnnl_making making = making_of(p);
     /* oneDNN calls reference what moves its parts by reorders: that is as good as any. */
-    const int status = is_ready(p)
-                           ? cm_dnnl_get()->major->concat(&making, axis, count, from, to)
-                           : DNNL_OUT_OF_MEMORY;
+    const int status = is_ready(p) ? cm_dnnl_get()->major->concat(&making, axis, count, from, to)
+                                   : DNNL_OUT_OF_MEMORY;
     return take_desc(call, p, status, &making);
 }
 
@@ -638,7 +637,8 @@ static enum cm_status run_work(struct cm_call *call, struct dnnl_work *p)
         if (delivery->primitive &&
             !cm_dnnl_move(delivery, delivery->from, (char *)call->scratch + operand->delivered_from,
                           delivery->to, call->out[~operand->asked.place]->data))
-            return cm_call_fail(call, CM_NO_MEMORY, "no memory for oneDNN to move a result to rows");
+            return cm_call_fail(call, CM_NO_MEMORY,
+                                "no memory for oneDNN to move a result to rows");
     }
     return CM_OK;
 }

@@ -251,7 +251,8 @@ bool program_run(const struct program_case *program, const struct program_port *
     write_glue(glue, sizeof glue, program, ports, n_ports);
     snprintf(path, sizeof path, "%s/glue.c", folder.path);
     write_whole(path, glue, strlen(glue));
-    shell("clang-19 -O2 -fPIC -march=native -emit-llvm -c '%s/glue.c' -o '%s/glue.bc'", folder.path);
+    shell("clang-19 -O2 -fPIC -march=native -emit-llvm -c '%s/glue.c' -o '%s/glue.bc'",
+          folder.path);
     snprintf(path, sizeof path, "%s/glue.bc", folder.path);
     char *bytes = read_whole(path, &bitcode.size);
     bitcode.data = bytes;
