@@ -1,5 +1,5 @@
-/* Libraries that end the process when memory is short: oneDNN and LLVM abort or read a NULL pointer,
- * OpenMP calls exit. The handlers may interrupt anything, so they keep to system calls. */
+/* Libraries that end the process when memory is short: oneDNN and LLVM abort or read a NULL
+ * pointer, OpenMP calls exit. The handlers may interrupt anything, so they keep to system calls. */
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE
 #include "cli.h"
@@ -36,6 +36,7 @@ static const char its_own[] = "cameo: a library (oneDNN, OpenMP, LLVM) ended the
 static void tell(const char *sentence, size_t size)
 {
     (void)!write(STDERR_FILENO, sentence, size);
+    cameo_remove_unfinished();
     _exit(CLI_MACHINE);
 }
 

@@ -12,7 +12,7 @@
 void cli_no_memory(void)
 {
     cli_complain("out of memory");
-    cli_output_drop();
+    cameo_remove_unfinished();
     exit(cli_leave(CLI_MACHINE));
 }
 

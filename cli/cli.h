@@ -11,7 +11,7 @@
 
 #if defined(__GNUC__)
 #define CLI_PRINTF(text, first) __attribute__((format(printf, text, first)))
-#define CLI_NORETURN __attribute__((noreturn))
+#define CLI_NORETURN            __attribute__((noreturn))
 #else
 #define CLI_NORETURN
 #define CLI_PRINTF(text, first)
@@ -153,8 +153,6 @@ struct cli_output {
 };
 int cli_output_begin(struct cli_output *out, const char *path);
 int cli_output_end(struct cli_output *out, int code);
-/* Leaves nothing of an output that is not ended. */
-void cli_output_drop(void);
 
 /* Says once that writing to name failed with errno; gives the exit code. */
 int cli_broken(const char *name);

@@ -14,15 +14,6 @@ static ssize_t put(void *cookie, const char *bytes, size_t size)
     return out->err.status == CAMEO_OK ? (ssize_t)size : 0;
 }
 
-static struct cli_output *open_output; /* the command writes one at a time */
-
-void cli_output_drop(void)
-{
-    if (open_output)
-        cameo_file_free(open_output->file);
-    open_output = NULL;
-}
-
 int cli_output_begin(struct cli_output *out, const char *path)
 {
     const cookie_io_functions_t functions = {.write = put};
@@ -31,7 +22,6 @@ int cli_output_begin(struct cli_output *out, const char *path)
     if (cameo_file_new(path, NULL, &out->file, &out->err) != CAMEO_OK)
         return cli_fail(&out->err);
     out->to = fopencookie(out, "w", functions);
-    open_output = out;
     if (!out->to)
         cli_no_memory();
     return CLI_YES;
@@ -42,7 +32,6 @@ int cli_output_end(struct cli_output *out, int code)
     const bool failed = fclose(out->to) != 0;
     if (code == CLI_YES && out->err.status == CAMEO_OK && (failed || cli_memory_was_missed()))
         cli_no_memory(); /* what it holds may lack a part */
-    open_output = NULL;
     if (code == CLI_YES && out->err.status == CAMEO_OK)
         cameo_file_commit(out->file, &out->err);
     cameo_file_free(out->file);

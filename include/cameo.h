@@ -86,14 +86,12 @@ struct cameo_library {
     char name[32], version[32]; /* version "": it is not used */
     char path[1024];            /* of the file; "" when none was opened */
     char reason[512];           /* why it is not used; "" when it is */
+    bool no_memory;             /* it is not used because memory was too short to open it */
 };
 
 #define CAMEO_LIBRARY_INIT                                                                         \
     {                                                                                              \
-        sizeof(struct cameo_library), {0}, {0}, {0},                                               \
-        {                                                                                          \
-            0                                                                                      \
-        }                                                                                          \
+        sizeof(struct cameo_library), {0}, {0}, {0}, {0}, false                                    \
     }
 
 CAMEO_API bool cameo_library(size_t index, struct cameo_library *out);
@@ -2001,6 +1999,10 @@ CAMEO_API enum cameo_status cameo_file_write(struct cameo_file *file, const void
 CAMEO_API enum cameo_status cameo_file_commit(struct cameo_file *file, struct cameo_error *err);
 /* Without a commit before it, nothing of a file that does not grow stays. NULL is fine. */
 CAMEO_API void cameo_file_free(struct cameo_file *file);
+
+/* Removes the temporary files of everything that this process is writing. For a program that is
+ * about to end without returning from the library's functions, in a signal handler for example. */
+CAMEO_API void cameo_remove_unfinished(void);
 
 /* ---- curves for TensorBoard ----
  *

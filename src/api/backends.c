@@ -1,6 +1,7 @@
 /* Which backends there are, and the libraries they run on as they were found. */
 // SPDX-License-Identifier: Apache-2.0
 #include "api/running.h"
+#include "base/library.h"
 
 #include "backends/onednn/dnnl.h"
 #include "base/parallel.h"
@@ -42,6 +43,7 @@ static void fill_library(struct cameo_library *out, const char *name, const char
     snprintf(out->version, sizeof out->version, "%s", version);
     snprintf(out->path, sizeof out->path, "%s", path);
     snprintf(out->reason, sizeof out->reason, "%s", reason);
+    out->no_memory = !version[0] && cm_library_any_starved();
 }
 
 bool cameo_library(size_t index, struct cameo_library *out)

@@ -61,6 +61,11 @@ enum cameo_status cameo_file_commit(struct cameo_file *file, struct cameo_error 
     return cm_api_done(file->grows ? CM_OK : cm_save_commit(&file->whole, &reason), &reason, err);
 }
 
+void cameo_remove_unfinished(void)
+{
+    cm_saves_remove();
+}
+
 void cameo_file_free(struct cameo_file *file)
 {
     if (!file)

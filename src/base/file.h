@@ -67,6 +67,9 @@ enum cm_status cm_save_align(struct cm_save *save, size_t alignment,
 enum cm_status cm_save_flush(struct cm_save *save, struct cm_error *err) CM_MUST_CHECK;
 /* Syncs and renames; on failure nothing of the old file is lost. Ends the save either way. */
 enum cm_status cm_save_commit(struct cm_save *save, struct cm_error *err) CM_MUST_CHECK;
+/* Removes the temporary files of all saves that have not ended. For a process that ends without
+ * unwinding; a signal handler may call it. */
+void cm_saves_remove(void);
 /* Removes the temporary file. Harmless after a commit and on a zeroed struct. */
 void cm_save_abandon(struct cm_save *save);
 

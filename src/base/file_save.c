@@ -1,8 +1,8 @@
 /* Writing files: under a temporary name, then renamed into place. */
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE
-#include "base/file.h"
 #include "base/arena.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/number.h"
 
@@ -86,6 +86,32 @@ static enum cm_status check_target(const char *path, bool *exists, struct stat *
     return CM_OK;
 }
 
+/* ---- temporary files of this process ---- */
+
+enum { MOST_UNFINISHED = 64 }; /* further ones are not remembered */
+static _Atomic(const char *) unfinished[MOST_UNFINISHED];
+
+/* Puts to where from stands. */
+static void replace_unfinished(const char *from, const char *to)
+{
+    for (int i = 0; i < MOST_UNFINISHED; i++) {
+        const char *expected = from;
+
+        if (atomic_compare_exchange_strong(&unfinished[i], &expected, to))
+            return;
+    }
+}
+
+void cm_saves_remove(void)
+{
+    for (int i = 0; i < MOST_UNFINISHED; i++) {
+        const char *path = atomic_exchange(&unfinished[i], NULL);
+
+        if (path)
+            unlink(path);
+    }
+}
+
 /* A name may be taken by what a killed process with our number left behind. */
 static enum cm_status create_temporary(struct cm_save *save, mode_t mode, struct cm_error *err)
 {
@@ -100,8 +126,10 @@ static enum cm_status create_temporary(struct cm_save *save, mode_t mode, struct
         snprintf(save->temporary + base, SPARE, ".tmp-%ld-%u", (long)getpid(),
                  atomic_fetch_add(&counter, 1));
         save->fd = open(save->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-        if (save->fd >= 0)
+        if (save->fd >= 0) {
+            replace_unfinished(NULL, save->temporary);
             return CM_OK;
+        }
         if (errno != EEXIST && errno != EINTR)
             break;
     }
@@ -147,6 +175,8 @@ static void end(struct cm_save *save, bool keep)
         close(save->fd);
     if (save->temporary && !keep)
         unlink(save->temporary);
+    if (save->temporary)
+        replace_unfinished(save->temporary, NULL);
     cm_free(save->path);
     cm_free(save->temporary);
     cm_free(save->pending);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <link.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +84,19 @@ static bool is_about_memory(const char *reason)
                        strcmp(reason + length + 1 - sizeof no_space, no_space) == 0));
 }
 
+static atomic_bool any_starved;
+
+void cm_library_note_starved(struct cm_library *library)
+{
+    library->no_memory = true;
+    atomic_store_explicit(&any_starved, true, memory_order_relaxed);
+}
+
+bool cm_library_any_starved(void)
+{
+    return atomic_load_explicit(&any_starved, memory_order_relaxed);
+}
+
 /* A file that is there but cannot be loaded is worth telling; one that is missing is not. */
 static bool open_one(struct cm_library *library, const char *path)
 {
@@ -95,7 +109,7 @@ static bool open_one(struct cm_library *library, const char *path)
     const char *reason = dlerror();
     const size_t length = strlen(path);
     if (is_about_memory(reason)) {
-        library->no_memory = true;
+        cm_library_note_starved(library);
         snprintf(library->why, sizeof library->why, "no memory to load it: %s", reason);
     } else if (reason && (strncmp(reason, path, length) != 0 || !strstr(reason, "No such file")))
         snprintf(library->why, sizeof library->why, "%s", reason);

@@ -25,6 +25,10 @@ bool cm_library_open(const char *variable, const char *const *names, struct cm_l
 
 /* With what to fail for want of it: a library that memory was too short for is not one that is
  * missing. */
+/* Notes that memory was too short to open or to ready it. */
+void cm_library_note_starved(struct cm_library *library);
+/* Was memory too short for any library so far? */
+bool cm_library_any_starved(void);
 enum cm_status cm_library_status(const struct cm_library *library);
 
 /* The path of the file that cm_library_open would open, without opening it: for those who only want

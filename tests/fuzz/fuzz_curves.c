@@ -16,7 +16,7 @@ void cli_complain(const char *format, ...)
     (void)format;
 }
 
-void cli_output_drop(void)
+void cameo_remove_unfinished(void)
 {
 }
 

@@ -109,8 +109,8 @@ static void open_library(void)
     const int status = cm_memory_is_left(CM_DNNL_RESERVE)
                            ? dnnl->fn.engine_create(&dnnl->engine, DNNL_CPU, 0)
                            : DNNL_OUT_OF_MEMORY;
-    dnnl->library.no_memory = status == DNNL_OUT_OF_MEMORY;
-    if (dnnl->library.no_memory) {
+    if (status == DNNL_OUT_OF_MEMORY) {
+        cm_library_note_starved(&dnnl->library);
         snprintf(dnnl->library.why, sizeof dnnl->library.why, "no memory for %.400s",
                  dnnl->library.path);
         return;
