@@ -210,7 +210,7 @@ static uint64_t kept_length(const char *path, uint64_t last)
     char *line = NULL;
     size_t room = 0;
     uint64_t kept = 0;
-    ssize_t size;
+    ssize_t size = 0;
 
     while (file && (size = getline(&line, &room, file)) > 0 && line[size - 1] == '\n') {
         const char *key = strstr(line, "\"step\":");

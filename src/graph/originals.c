@@ -478,7 +478,8 @@ static struct cm_recorded_tensor *open_for(const struct open_tensors *open, cons
 }
 
 #define NO_OPEN_TENSORS                                                                            \
-    ((struct open_tensors){.by_duty = {{"weight"}, {"bias"}, {"mean"}, {"var"}}})
+    ((struct open_tensors){                                                                        \
+        .by_duty = {{.duty = "weight"}, {.duty = "bias"}, {.duty = "mean"}, {.duty = "var"}}})
 
 /* The tensor that the module of a node calls so, where no initializer holds it: tensors that are
  * tied are recorded under one name in every operation. */

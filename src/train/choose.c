@@ -440,7 +440,7 @@ static void block_pattern(struct cm_preparation *p, const struct cm_trainables *
                           const char *option, const char *pattern)
 {
     const struct cm_str word = pattern_word(p->arena, pattern);
-    struct near_name nearest[NEAR_MAX] = {{{0}}};
+    struct near_name nearest[NEAR_MAX] = {{.distance = 0}};
     struct cm_str text = CM_STR("");
 
     for (size_t i = 0; i < list->count; i++) {

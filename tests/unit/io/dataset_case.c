@@ -54,7 +54,7 @@ char *dataset_pair(const struct folder *folder, const char *name, int64_t n, cha
 
 struct cm_dataset *dataset_open(const char *path, const char *columns)
 {
-    const struct cm_dataset_options options = {columns};
+    const struct cm_dataset_options options = {.columns = columns};
     struct cm_dataset *dataset;
     struct cm_error err;
 
@@ -64,7 +64,7 @@ struct cm_dataset *dataset_open(const char *path, const char *columns)
 
 void dataset_refused(const char *path, const char *columns, enum cm_status status, const char *part)
 {
-    const struct cm_dataset_options options = {columns};
+    const struct cm_dataset_options options = {.columns = columns};
     struct cm_dataset *dataset;
     struct cm_error err;
 
