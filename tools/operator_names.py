@@ -22,7 +22,7 @@ FOREIGN_FOLDERS = {"convert"}
 DIALECT_FORMS = {"Cast", "Constant"}
 DIALECT_FOLDERS = {"mlir"}
 # Calls that make nodes of a name that they are given.
-EMITTERS = re.compile(r"cm_emit\w*|cm_build\w*|cm_term|(?:CM_STEP_|CM_MOVE_)?TERM|cm_grad_replace_forward")
+EMITTERS = re.compile(r"cm_emit\w*|cm_build\w*|cm_node_proto_make|cm_term|(?:CM_STEP_|CM_MOVE_)?TERM|cm_grad_replace_forward")
 # Texts before a name that make it part of a node: a member of an emission, a node's own name.
 EMITTING = re.compile(r"\.op\s*=\s*$|\bop_type\s*=[^=;{}]*$|\bCM_NODE_OP_TYPE\b[^;{}]*$")
 

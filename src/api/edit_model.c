@@ -179,7 +179,7 @@ static enum cm_status strip_training(struct edit_call *call)
 
     cm_strip(&call->model->arena, call->model->file, &modes);
     for (size_t i = 0; i < modes.changes.count; i++)
-        cm_edit_note(&call->report, "%s", modes.changes.items[i].data);
+        cm_edit_note(&call->report, "%s", cm_str_text(modes.changes.items[i]));
     return CM_OK;
 }
 

@@ -581,11 +581,11 @@ static struct cm_str list_nodes(const struct search *s)
 
     for (size_t i = 0; i < count && i < NAMES_MAX; i++) {
         const struct cm_node_proto *node = s->out->nodes.items[i];
-        list = cm_arena_printf(s->arena, "%s%s%.*s '%.*s'", list.data, i ? ", " : "",
+        list = cm_arena_printf(s->arena, "%s%s%.*s '%.*s'", cm_str_text(list), i ? ", " : "",
                                CM_STR_FMT(node->op_type), CM_STR_FMT(name_of(node)));
     }
     return count > NAMES_MAX
-               ? cm_arena_printf(s->arena, "%s and %zu more", list.data, count - NAMES_MAX)
+               ? cm_arena_printf(s->arena, "%s and %zu more", cm_str_text(list), count - NAMES_MAX)
                : list;
 }
 
@@ -610,14 +610,14 @@ static void search(struct cm_arena *arena, struct cm_model_file *file, bool off,
     }
     const struct cm_str list = list_nodes(&s);
     out->changes.items[0] =
-        carries
-            ? cm_arena_printf(arena,
-                              "%zu node%s in training mode in the inference graph, because the "
-                              "model carries its training: %s; 'cameo strip' turns %s off",
-                              count, count == 1 ? " stays" : "s stay", list.data,
-                              count == 1 ? "it" : "them")
-            : cm_arena_printf(arena, "%zu node%s in training mode and %s turned off: %s", count,
-                              count == 1 ? " was" : "s were", count == 1 ? "is" : "are", list.data);
+        carries ? cm_arena_printf(arena,
+                                  "%zu node%s in training mode in the inference graph, because the "
+                                  "model carries its training: %s; 'cameo strip' turns %s off",
+                                  count, count == 1 ? " stays" : "s stay", cm_str_text(list),
+                                  count == 1 ? "it" : "them")
+                : cm_arena_printf(arena, "%zu node%s in training mode and %s turned off: %s", count,
+                                  count == 1 ? " was" : "s were", count == 1 ? "is" : "are",
+                                  cm_str_text(list));
 }
 
 void cm_modes_find(struct cm_arena *arena, const struct cm_model_file *file, struct cm_modes *out)

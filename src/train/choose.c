@@ -453,9 +453,10 @@ static void block_pattern(struct cm_preparation *p, const struct cm_trainables *
         keep_nearest(nearest, named ? original->names.items[0] : candidate->name, word);
     }
     for (size_t i = 0; i < NEAR_MAX && nearest[i].name.size; i++)
-        text = cm_arena_printf(p->arena, "%s%s'%.*s'", text.data, i ? ", " : "; there are ",
+        text = cm_arena_printf(p->arena, "%s%s'%.*s'", cm_str_text(text), i ? ", " : "; there are ",
                                CM_STR_FMT(nearest[i].name));
-    cm_preparation_block(p, "%s '%.100s' matches no initializer%s", option, pattern, text.data);
+    cm_preparation_block(p, "%s '%.100s' matches no initializer%s", option, pattern,
+                         cm_str_text(text));
 }
 
 static void check_patterns(struct cm_preparation *p, const struct cm_trainables *list)

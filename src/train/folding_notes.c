@@ -14,8 +14,8 @@ struct telling {
 
 static void tell(struct telling *t, struct cm_str fact)
 {
-    t->text =
-        cm_arena_printf(t->p->arena, "%s%s%s", t->text.data, t->text.size ? "; " : "", fact.data);
+    t->text = cm_arena_printf(t->p->arena, "%s%s%s", cm_str_text(t->text), t->text.size ? "; " : "",
+                              cm_str_text(fact));
 }
 
 /* "a, b, c and 4 more". */
@@ -24,13 +24,14 @@ static struct cm_str few(struct cm_arena *arena, const struct cm_str_list *names
     struct cm_str text = CM_STR("");
 
     for (size_t i = 0; i < names->count && i < NAMES_MAX; i++)
-        text = cm_arena_printf(arena, "%s%s'%.*s'", text.data,
+        text = cm_arena_printf(arena, "%s%s'%.*s'", cm_str_text(text),
                                !i                                            ? ""
                                : i + 1 == names->count && i + 1 <= NAMES_MAX ? " and "
                                                                              : ", ",
                                CM_STR_FMT(names->items[i]));
     if (names->count > NAMES_MAX)
-        text = cm_arena_printf(arena, "%s and %zu more", text.data, names->count - NAMES_MAX);
+        text =
+            cm_arena_printf(arena, "%s and %zu more", cm_str_text(text), names->count - NAMES_MAX);
     return text;
 }
 
@@ -60,12 +61,12 @@ static void tell_missing(struct telling *t)
         tell(t, cm_arena_printf(arena,
                                 "BatchNormalization %s is folded into other layers and is not "
                                 "trained",
-                                few(arena, &originals->norms).data));
+                                cm_str_text(few(arena, &originals->norms))));
     if (dropped.count)
-        tell(t, cm_arena_printf(arena,
-                                "%s %s missing (biases of zeros are dropped) and %s not trained",
-                                few(arena, &dropped).data, dropped.count == 1 ? "is" : "are",
-                                dropped.count == 1 ? "is" : "are"));
+        tell(t, cm_arena_printf(
+                    arena, "%s %s missing (biases of zeros are dropped) and %s not trained",
+                    cm_str_text(few(arena, &dropped)), dropped.count == 1 ? "is" : "are",
+                    dropped.count == 1 ? "is" : "are"));
 }
 
 static void tell_computed(struct telling *t, const struct cm_trainables *list)
@@ -87,10 +88,11 @@ static void tell_computed(struct telling *t, const struct cm_trainables *list)
     t->is_newer = t->is_newer || trained.count || left.count;
     if (trained.count)
         tell(t, cm_arena_printf(arena, "constants computed from %s are trained in %s place",
-                                few(arena, &trained).data, trained.count == 1 ? "its" : "their"));
+                                cm_str_text(few(arena, &trained)),
+                                trained.count == 1 ? "its" : "their"));
     if (left.count)
         tell(t, cm_arena_printf(arena, "%s %s part of constants and %s not trained",
-                                few(arena, &left).data, left.count == 1 ? "is" : "are",
+                                cm_str_text(few(arena, &left)), left.count == 1 ? "is" : "are",
                                 left.count == 1 ? "is" : "are"));
 }
 
@@ -112,7 +114,7 @@ static void tell_convolutions(struct telling *t)
     if (names.count)
         tell(t,
              cm_arena_printf(t->p->arena, "BatchNormalization is folded into %s and is not trained",
-                             few(t->p->arena, &names).data));
+                             cm_str_text(few(t->p->arena, &names))));
 }
 
 void cm_tell_folding(struct cm_preparation *p, const struct cm_trainables *list)
@@ -125,7 +127,7 @@ void cm_tell_folding(struct cm_preparation *p, const struct cm_trainables *list)
         tell_convolutions(&t);
     if (t.text.size)
         cm_preparation_note(
-            p, "the exporter changed the network: %s. %s keeps all parameters", t.text.data,
+            p, "the exporter changed the network: %s. %s keeps all parameters", cm_str_text(t.text),
             t.is_newer ? "torch.onnx.export(.., dynamo=True, optimize=False)"
                        : "torch.onnx.export(.., dynamo=False, do_constant_folding=False, "
                          "training=torch.onnx.TrainingMode.PRESERVE)");

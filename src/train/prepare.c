@@ -215,7 +215,7 @@ static void turn_off_modes(struct cm_preparation *p)
 
     cm_modes_turn_off(p->arena, p->file, &modes);
     for (size_t i = 0; i < modes.changes.count; i++)
-        cm_preparation_note(p, "%s", modes.changes.items[i].data);
+        cm_preparation_note(p, "%s", cm_str_text(modes.changes.items[i]));
 }
 
 static enum cm_status prepare(struct cm_preparation *p)
