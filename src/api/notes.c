@@ -4,6 +4,7 @@
 
 #include "graph/import_context.h"
 #include "graph/node_order.h"
+#include "rewrite/channel_blocks.h"
 
 enum { MOST_NOTES = 8 };
 
@@ -12,21 +13,39 @@ struct note_list {
     struct cm_arena *scratch;
 };
 
-static void note_order(struct note_list *list, const char *what, struct cm_str name,
-                       const struct cm_node_order *order)
+static void add_note(struct note_list *list, struct cm_str text)
 {
     struct cameo_model *model = list->model;
     if (model->note_count == MOST_NOTES)
         return;
     if (!model->notes)
         model->notes = CM_NEW_ARRAY(&model->arena, struct cameo_text, MOST_NOTES);
-    const struct cm_str text = cm_arena_printf(
-        &model->arena,
-        "the nodes of %s '%.*s' are not in topological order: %s reads '%.*s', which a later node "
-        "makes; they are sorted in memory",
-        what, CM_STR_FMT(name), cm_import_name_node(list->scratch, order->reader).data,
-        CM_STR_FMT(order->name));
     model->notes[model->note_count++] = cm_api_text(&model->arena, text);
+}
+
+static void note_order(struct note_list *list, const char *what, struct cm_str name,
+                       const struct cm_node_order *order)
+{
+    add_note(list, cm_arena_printf(list->scratch,
+                                   "the nodes of %s '%.*s' are not in topological order: %s reads "
+                                   "'%.*s', which a later node makes; they are sorted in memory",
+                                   what, CM_STR_FMT(name),
+                                   cm_import_name_node(list->scratch, order->reader).data,
+                                   CM_STR_FMT(order->name)));
+}
+
+/* A wrong block size gives wrong results without any other sign. */
+static void note_blocks(struct note_list *list, const struct cm_model_proto *proto)
+{
+    const struct cm_channel_blocks blocks = cm_channel_blocks_find(list->scratch, proto);
+    if (blocks.is_used && !blocks.is_known && !blocks.is_at_odds)
+        add_note(list, cm_arena_printf(list->scratch,
+                                       "weights of %s are stored in blocks of channels, and no "
+                                       "shape tells whether the blocks hold 8 or 16; %lld is "
+                                       "assumed, as ONNX Runtime does on this machine. If the "
+                                       "model was saved on another machine, save it again with "
+                                       "ORT_ENABLE_EXTENDED",
+                                       cm_nchwc_domain, (long long)blocks.size));
 }
 
 /* Recursion is as deep as graphs nest, which the readers of both forms bound. */
@@ -62,6 +81,7 @@ static enum cm_status note_guarded(struct cm_guard *guard, void *arg)
         return CM_OK;
     cm_arena_init(&scratch, guard);
     model->note_count = 0; /* of an attempt that ran out of memory */
+    note_blocks(&list, proto);
     note_graph(&list, proto->graph);
     for (size_t i = 0; i < proto->functions.count; i++)
         note_nodes(&list, "function", proto->functions.items[i].name,
@@ -79,8 +99,8 @@ void cm_api_saw_order(struct cameo_model *model, const struct cm_module *module)
 {
     const struct cm_model_proto *proto = &model->file->model;
 
-    if (!cm_module_had(module, CM_HAD_LATER_NODES) && !proto->functions.count &&
-        !proto->training_info.count)
+    if (!cm_module_had(module, CM_HAD_LATER_NODES) && !cm_module_channel_block(module) &&
+        !proto->functions.count && !proto->training_info.count)
         model->has_notes = true;
 }
 

@@ -649,6 +649,21 @@ void cm_graph_remove_dead(struct cm_graph *graph)
     }
 }
 
+const struct cm_model_proto *cm_module_model(const struct cm_module *module)
+{
+    return module->model;
+}
+
+int64_t cm_module_channel_block(const struct cm_module *module)
+{
+    return module->channel_block;
+}
+
+void cm_module_set_channel_block(struct cm_module *module, int64_t size)
+{
+    module->channel_block = size;
+}
+
 bool cm_module_had(const struct cm_module *module, enum cm_module_fact fact)
 {
     return module->had & (unsigned)fact;

@@ -286,6 +286,12 @@ enum cm_module_fact {
 };
 bool cm_module_had(const struct cm_module *module, enum cm_module_fact fact);
 
+/* The model that was imported last; NULL: none. */
+const struct cm_model_proto *cm_module_model(const struct cm_module *module);
+/* Channels that are stored together in its blocked weights; 0 until an upgrade rule sets it. */
+int64_t cm_module_channel_block(const struct cm_module *module);
+void cm_module_set_channel_block(struct cm_module *module, int64_t size);
+
 /* Numbers random nodes of graph and its bodies that have no number yet, in order: a node draws the
  * numbers of its stream whatever passes do to the nodes around it. */
 void cm_graph_number_random(struct cm_graph *graph);

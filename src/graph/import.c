@@ -226,7 +226,9 @@ static enum cm_status import_node(struct cm_import_context *context, struct cm_g
         CM_TRY(cm_graph_add_node(graph, before, &spec, &node, err));
         outputs = node->outputs;
     }
-    if (n_given == proto->input.count)
+    /* Of another domain, others read and write its tensors in a form of their own. */
+    const bool has_own_form = adopted && cm_domain_plain(proto->domain).size;
+    if (n_given == proto->input.count && !has_own_form)
         set_origin(graph, after, before, proto, from, given, outputs);
     if (cm_import_judges(context))
         CM_TRY(cm_import_judge_results(context, proto, from, outputs, err));
@@ -751,6 +753,7 @@ enum cm_status cm_module_import(struct cm_module *module, const struct cm_model_
     if (!report.judge || report.unsupported) /* what nobody knows is not wrong */
         cm_import_list_missing(context);
     module->context = context;
+    module->model = model;
     module->build_body = build_body;
     struct cm_graph *graph = cm_graph_new(module, NULL, model->graph->name);
     const struct cm_graph_proto *parts[2];

@@ -49,7 +49,9 @@ struct cm_module {
     unsigned had;                                 /* enum cm_module_fact */
     struct cm_operator operators[OPERATORS_KEPT]; /* looked up lately */
     cm_build_body_fn *build_body;
-    struct cm_import_context *context; /* of the import under way; NULL otherwise */
+    struct cm_import_context *context;  /* of the import under way; NULL otherwise */
+    const struct cm_model_proto *model; /* imported last; NULL: none */
+    int64_t channel_block;              /* 0: not asked for */
 };
 
 /* Looks an operator up in the module's registry. A model has few kinds of nodes, and many of each:

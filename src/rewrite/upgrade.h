@@ -16,8 +16,8 @@ enum cm_status cm_upgrade_node(struct cm_builder *builder, struct cm_node_spec *
                                const struct cm_schema *from, cm_value *outputs);
 
 /* A cm_adopts_fn: the operators that ONNX Runtime adds to ai.onnx, where its optimizer and model
- * builder, and converters long ago, use them without saying so. They become the standard operators
- * they stand for. */
+ * builder, and converters long ago, use them without saying so, and those of com.microsoft.nchwc.
+ * They become the standard operators they stand for. */
 bool cm_upgrade_adopts(struct cm_str domain, struct cm_str op_type);
 
 enum cm_upgrade_kind {

@@ -1,18 +1,13 @@
 /* Operators that ONNX Runtime adds to ai.onnx. Its optimizer writes LayerNormalization into models
  * from before opset 17, and SimplifiedLayerNormalization, which ONNX has as RMSNormalization since
  * opset 23, into those of any; both may scale in another type than they normalize. The others were
- * experiments of ONNX's first years, which converters of that time wrote and it kept. */
+ * experiments of ONNX's first years, which converters of that time wrote and it kept. Operators of
+ * its domain com.microsoft.nchwc are in upgrade_nchwc.c. */
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrite/upgrade.h"
 
+#include "rewrite/channel_blocks.h"
 #include "rewrite/upgrade_step.h"
-
-struct addition {
-    const char *op;
-    int n_inputs;        /* that there must be */
-    const char *becomes; /* of ai.onnx, with the same attributes and operands; NULL: other nodes */
-    cm_upgrade_step_fn *step;
-};
 
 static enum cm_status check_operands(struct cm_upgrade *up, int n_inputs)
 {
@@ -171,7 +166,7 @@ static enum cm_status crop(struct cm_upgrade *up)
                             ends, cm_emit_int64s(up, 2, 3)));
 }
 
-static const struct addition additions[] = {
+static const struct cm_adoption additions[] = {
     {"Affine", 1, NULL, affine},
     {"Crop", 1, NULL, crop},
     {"DynamicSlice", 3, "Slice", cm_upgrade_rest},
@@ -184,22 +179,26 @@ static const struct addition additions[] = {
     {"ThresholdedRelu", 1, "ThresholdedRelu", cm_upgrade_rest},
 };
 
-static const struct addition *find_addition(struct cm_str op_type)
+static const struct cm_adoption *find_addition(struct cm_str domain, struct cm_str op_type)
 {
-    for (size_t i = 0; i < CM_COUNT(additions); i++)
-        if (cm_str_is(op_type, additions[i].op))
-            return &additions[i];
+    const bool blocked = cm_str_is(domain, cm_nchwc_domain);
+    const struct cm_adoption *rows = blocked ? cm_upgrade_nchwc : additions;
+    const size_t count = blocked ? cm_upgrade_nchwc_count : domain.size ? 0 : CM_COUNT(additions);
+    for (size_t i = 0; i < count; i++)
+        if (cm_str_is(op_type, rows[i].op))
+            return &rows[i];
     return NULL;
 }
 
 bool cm_upgrade_adopts(struct cm_str domain, struct cm_str op_type)
 {
-    return domain.size == 0 && find_addition(op_type);
+    return find_addition(domain, op_type);
 }
 
 enum cm_status cm_upgrade_adopt(struct cm_upgrade *up)
 {
-    const struct addition *addition = find_addition(up->spec->op_type);
+    const struct cm_adoption *addition =
+        find_addition(cm_domain_plain(up->spec->domain), up->spec->op_type);
     CM_TRY(check_operands(up, addition->n_inputs));
     if (addition->becomes) {
         CM_TRY(cm_upgrade_become(up, addition->becomes, (int)cm_schema_newest_opset(CM_STR(""))));

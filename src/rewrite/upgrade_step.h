@@ -101,6 +101,16 @@ enum cm_status cm_upgrade_rest(struct cm_upgrade *up);
 cm_value cm_upgrade_reshape_like(struct cm_upgrade *up, cm_value value, cm_value like);
 cm_value cm_upgrade_cast(struct cm_upgrade *up, cm_value value, enum cm_dtype to);
 
+/* What an operator of another runtime stands for. */
+struct cm_adoption {
+    const char *op;
+    int n_inputs;        /* that there must be */
+    const char *becomes; /* of ai.onnx, with the same attributes and operands; NULL: other nodes */
+    cm_upgrade_step_fn *step;
+};
+extern const struct cm_adoption cm_upgrade_nchwc[];
+extern const size_t cm_upgrade_nchwc_count;
+
 /* The node becomes what cm_upgrade_adopts promised. */
 enum cm_status cm_upgrade_adopt(struct cm_upgrade *up);
 
