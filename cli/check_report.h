@@ -12,6 +12,7 @@ struct check_report {
     struct cameo_error err;
     struct cameo_findings *run, *train; /* what keeps it from running here; NULL: not asked */
     bool trains;                        /* it has training info */
+    char producer[128];                 /* who wrote the file, as the file says; "": it does not */
 };
 
 /* Number i of the blockers of a run or a training that the findings do not name already; NULL past

@@ -151,6 +151,11 @@ static size_t index_of(struct cameo_text id)
     return 0; /* there are no others */
 }
 
+static const char *severity_level(enum cameo_severity severity)
+{
+    return severity == CAMEO_VIOLATION ? "error" : severity == CAMEO_NOTE ? "note" : "warning";
+}
+
 static void put_result(struct cli_json *json, const char *path, const struct cameo_finding *finding,
                        struct cameo_text rule, size_t index)
 {
@@ -162,7 +167,7 @@ static void put_result(struct cli_json *json, const char *path, const struct cam
     cli_json_open(json, NULL, '{');
     cli_json_text(json, "ruleId", rule);
     cli_json_count(json, "ruleIndex", index);
-    cli_json_string(json, "level", finding->severity == CAMEO_VIOLATION ? "error" : "warning");
+    cli_json_string(json, "level", severity_level(finding->severity));
     put_message(json, "message", (struct cameo_text){text, used});
     put_location(json, path, finding);
     cli_json_close(json, '}');

@@ -6,10 +6,10 @@
 #include <string.h>
 
 static bool strict, structure, can_run, as_json, allow_links;
-static const char *sarif_path;
+static const char *sarif_path, *tool;
 
 struct totals {
-    size_t violations, warnings, blockers;
+    size_t violations, warnings, notes, blockers;
     size_t unread; /* models that could not be checked */
     bool cut;
 };
@@ -27,6 +27,18 @@ static enum cameo_status find_blockers(struct cameo_model *model, struct check_r
     return status;
 }
 
+static void name_producer(const struct cameo_model *model, struct check_report *report)
+{
+    const struct cameo_summary *s = cameo_model_summary(model);
+    const size_t most = 60;
+    const size_t name = s->producer_name.size < most ? s->producer_name.size : most;
+    const size_t version = s->producer_version.size < most ? s->producer_version.size : most;
+
+    snprintf(report->producer, sizeof report->producer, "%.*s%s%.*s", (int)name,
+             name ? s->producer_name.data : "", name && version ? " " : "", (int)version,
+             version ? s->producer_version.data : "");
+}
+
 static void check_file(struct check_report *report)
 {
     struct cameo_load_options load = CAMEO_LOAD_OPTIONS_INIT;
@@ -36,8 +48,10 @@ static void check_file(struct check_report *report)
     load.allow_links = allow_links;
     options.strict = strict;
     options.structure_only = structure;
+    options.tool = tool;
     if (cli_load_model(report->path, &load, &model, &report->err) != CAMEO_OK)
         return;
+    name_producer(model, report);
     if (cameo_model_check(model, &options, &report->findings, &report->err) != CAMEO_OK)
         report->findings = NULL;
     if (report->findings && can_run && find_blockers(model, report) != CAMEO_OK) {
@@ -109,7 +123,10 @@ static void show_finding(const char *path, const struct cameo_finding *finding, 
     cli_put_text(stdout, path, strlen(path));
     fputs(": ", stdout);
     fputs(rule, stdout);
-    fputs(finding->severity == CAMEO_WARNING ? ": warning: " : ": ", stdout);
+    fputs(finding->severity == CAMEO_WARNING ? ": warning: "
+          : finding->severity == CAMEO_NOTE  ? ": note: "
+                                             : ": ",
+          stdout);
     if (finding->place.size) {
         cli_put_text(stdout, finding->place.data, finding->place.size);
         fputs(": ", stdout);
@@ -137,6 +154,12 @@ static void show_report(const struct check_report *report)
 
     for (size_t i = 0; (finding = cameo_findings_at(report->findings, i)) != NULL; i++)
         show_finding(report->path, finding, finding->rule.data);
+    if (report->producer[0] && cameo_findings_count(report->findings)) {
+        cli_put_text(stdout, report->path, strlen(report->path));
+        fputs(": the file was written by ", stdout);
+        cli_put_text(stdout, report->producer, strlen(report->producer));
+        putchar('\n');
+    }
     show_blockers(report, report->run, "run");
     show_blockers(report, report->train, "train");
 }
@@ -145,6 +168,8 @@ static void show_totals(const struct totals *totals)
 {
     printf("%s%zu violation%s, %zu warning%s", totals->cut ? "at least " : "", totals->violations,
            totals->violations == 1 ? "" : "s", totals->warnings, totals->warnings == 1 ? "" : "s");
+    if (tool)
+        printf(", %zu note%s", totals->notes, totals->notes == 1 ? "" : "s");
     if (can_run)
         printf(", %zu blocker%s", totals->blockers, totals->blockers == 1 ? "" : "s");
     if (totals->unread)
@@ -154,11 +179,16 @@ static void show_totals(const struct totals *totals)
 
 /* ---- telling programs ---- */
 
+static const char *severity_name(enum cameo_severity severity)
+{
+    return severity == CAMEO_WARNING ? "warning" : severity == CAMEO_NOTE ? "note" : "violation";
+}
+
 static void json_finding(struct cli_json *json, const struct cameo_finding *finding)
 {
     cli_json_open(json, NULL, '{');
     cli_json_text(json, "rule", finding->rule);
-    cli_json_string(json, "severity", finding->severity == CAMEO_WARNING ? "warning" : "violation");
+    cli_json_string(json, "severity", severity_name(finding->severity));
     cli_json_text(json, "place", finding->place);
     if (finding->op_type.size) {
         cli_json_text(json, "node", finding->node);
@@ -192,6 +222,8 @@ static void json_report(struct cli_json *json, const struct check_report *report
 
     cli_json_open(json, NULL, '{');
     cli_json_string(json, "model", report->path);
+    if (report->producer[0])
+        cli_json_string(json, "producer", report->producer);
     if (!report->findings) {
         cli_json_string(json, "error", report->err.message);
         cli_json_close(json, '}');
@@ -215,6 +247,16 @@ static void json_report(struct cli_json *json, const struct check_report *report
 
 /* ---- the command ---- */
 
+static size_t count_notes(const struct cameo_findings *findings)
+{
+    const struct cameo_finding *finding;
+    size_t count = 0;
+
+    for (size_t i = 0; (finding = cameo_findings_at(findings, i)) != NULL; i++)
+        count += finding->severity == CAMEO_NOTE;
+    return count;
+}
+
 static int add_to_totals(const struct check_report *report, struct totals *totals)
 {
     if (!report->findings) {
@@ -226,6 +268,7 @@ static int add_to_totals(const struct check_report *report, struct totals *total
 
     totals->violations += violations;
     totals->warnings += cameo_findings_warnings(report->findings);
+    totals->notes += count_notes(report->findings);
     totals->blockers += blockers;
     totals->cut = totals->cut || cameo_findings_cut(report->findings);
     return violations || blockers ? CLI_NO : CLI_YES;
@@ -280,6 +323,8 @@ static const struct cli_option options[] = {
      CLI_FLAG, &structure},
     {"--can-run", NULL, NULL, "also list what cannot run here, or train if it has training info",
      CLI_FLAG, &can_run},
+    {"--tool", NULL, "ort", "what ONNX forbids and ONNX Runtime accepts is a note", CLI_TEXT,
+     &tool},
     {"--json", NULL, NULL, "print the findings as JSON", CLI_FLAG, &as_json},
     {"--sarif", NULL, "FILE", "also write them to FILE as SARIF 2.1.0, for CI services", CLI_TEXT,
      &sarif_path},
@@ -288,7 +333,7 @@ static const struct cli_option options[] = {
 };
 
 CLI_COMMAND(
-    check, check_main, "[--strict] [--can-run] [--json] [--sarif FILE] MODEL...",
+    check, check_main, "[--strict] [--tool ort] [--can-run] [--json] [--sarif FILE] MODEL...",
     "say whether models are legal ONNX",
     "Lists everything wrong with each model, one finding a line: the rule, the place and the\n"
     "reason; below the first of each rule, what to do. Types and shapes are inferred, in\n"
@@ -296,6 +341,7 @@ CLI_COMMAND(
     "docs/check-rules.md shows each rule broken and mended.",
     "cameo check net.onnx # everything wrong with it\n"
     "cameo check --strict *.onnx # warnings count as violations\n"
+    "cameo check --tool ort net.onnx # legal as far as ONNX Runtime cares\n"
     "cameo check --can-run net.onnx # also what is missing here to run or train it\n"
     "cameo check --sarif findings.sarif *.onnx # for a CI service",
     "0 if all models are legal (and can run), 1 if one is not, or is not an ONNX model", options, 1,

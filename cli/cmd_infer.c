@@ -3,7 +3,7 @@
 #include "derive.h"
 
 static const char *out_path;
-static bool strict, as_json;
+static bool strict, as_json, partial, constant_inputs, open_inputs;
 
 static void put_texts(const struct cameo_text *texts, size_t count, FILE *to, const char *before)
 {
@@ -79,17 +79,23 @@ static int infer(struct cameo_model *model)
 
     options.strict = strict;
     options.list_values = !out_path;
+    options.partial = partial;
+    options.open_inputs = open_inputs;
     const enum cameo_status status = cameo_model_infer(model, &options, &report, &err);
     if (!report || (status != CAMEO_OK && !report->problem_count))
         return cli_fail(&err);
     if (as_json) {
         put_json(report);
     } else {
-        put_texts(report->problems, report->problem_count, stdout, "");
+        put_texts(report->problems, report->problem_count, stdout, partial ? "problem: " : "");
         put_texts(report->unsupported, report->unsupported_count, stderr, "left open: ");
         put_values(report);
         if (status == CAMEO_OK)
             put_counts(report);
+        if (status == CAMEO_OK && report->problem_count)
+            printf("%zu problem%s: %s keep the type that the file declares\n",
+                   report->problem_count, report->problem_count == 1 ? "" : "s",
+                   "values that depend on them are left open, or");
     }
     const int code = cli_flush(stdout, "standard output");
     if (code != CLI_YES || status != CAMEO_OK)
@@ -103,6 +109,10 @@ static int infer_main(char **operands, int count)
     struct cameo_error err;
 
     (void)count;
+    if (constant_inputs && open_inputs) {
+        cli_complain("infer: --constant-inputs and --open-inputs contradict each other");
+        return CLI_USAGE;
+    }
     const int may = out_path ? cli_may_save("infer: -o", out_path) : CLI_YES;
     if (may != CLI_YES)
         return may;
@@ -117,6 +127,12 @@ static const struct cli_option options[] = {
     {"--output", "-o", "FILE", "write the model with all types in it", CLI_TEXT, &out_path},
     {"--strict", NULL, NULL, "an operator that is not supported is a problem too", CLI_FLAG,
      &strict},
+    {"--partial", NULL, NULL, "list ill-typed nodes, and write what could be inferred", CLI_FLAG,
+     &partial},
+    {"--constant-inputs", NULL, NULL, "inputs with an initializer have its value (the default)",
+     CLI_FLAG, &constant_inputs},
+    {"--open-inputs", NULL, NULL, "they may have another, unless the IR version is below 4",
+     CLI_FLAG, &open_inputs},
     {"--json", NULL, NULL, "for programs", CLI_FLAG, &as_json},
     {0},
 };
@@ -126,8 +142,10 @@ CLI_COMMAND(infer, infer_main, "MODEL [-o FILE]", "find the types and shapes of 
             "value_info: of its graph, bodies of control flow, functions and training info.\n"
             "Dimensions are numbers, names of the model or expressions of these, such as\n"
             "2*N or floor((H + 1)/2). Where the model contradicts itself, every\n"
-            "contradiction is printed and nothing is written. Weights are not read.",
+            "contradiction is printed and nothing is written, unless --partial is given.\n"
+            "Weights are not read.",
             "cameo infer net.onnx                 # prints types\n"
             "cameo infer net.onnx -o typed.onnx   # writes them into the model\n"
             "cameo infer net.onnx --json          # for a script",
-            "0 if the types were found, 1 if the model contradicts itself", options, 1, 1);
+            "0 if the types were found, or --partial was given; 1 if the model contradicts itself",
+            options, 1, 1);

@@ -804,7 +804,11 @@ CAMEO_API enum cameo_status cameo_model_set_shapes(struct cameo_model *model,
 
 /* ---- checking ---- */
 
-enum cameo_severity { CAMEO_WARNING = 0, CAMEO_VIOLATION = 1 };
+enum cameo_severity {
+    CAMEO_WARNING = 0,
+    CAMEO_VIOLATION = 1,
+    CAMEO_NOTE = 2 /* the tool that the options name accepts it */
+};
 
 struct cameo_finding {
     struct cameo_text rule; /* "CK15": ids are never reused; docs/check-rules.md explains each */
@@ -820,11 +824,14 @@ struct cameo_check_options {
     size_t struct_size;
     bool strict;         /* what is usually a warning is a violation */
     bool structure_only; /* types and shapes are not inferred: no TY rules */
+    /* "ort": what ONNX forbids and ONNX Runtime accepts is a note; NULL: it is a violation or a
+     * warning whose reason says so. */
+    const char *tool;
 };
 
 #define CAMEO_CHECK_OPTIONS_INIT                                                                   \
     {                                                                                              \
-        sizeof(struct cameo_check_options), false, false                                           \
+        sizeof(struct cameo_check_options), false, false, 0                                        \
     }
 
 /* A rule that models are checked by. */
@@ -2676,11 +2683,18 @@ struct cameo_infer_options {
     bool strict;                           /* an operator that is not supported is a problem too */
     bool list_values;                      /* in the report */
     const struct cameo_registry *registry; /* operators beside the built-in ones, or NULL */
+    /* Write what could be inferred although there are problems. The report lists them all, and the
+     * status is CAMEO_OK. */
+    bool partial;
+    /* Inputs that have an initializer keep their declared type only: a caller may feed another
+     * value. Otherwise the initializer is taken for the value, as ONNX's inference does. Before IR
+     * version 4 it is the value in any case. */
+    bool open_inputs;
 };
 
 #define CAMEO_INFER_OPTIONS_INIT                                                                   \
     {                                                                                              \
-        sizeof(struct cameo_infer_options), false, false, 0                                        \
+        sizeof(struct cameo_infer_options), false, false, 0, false, false                          \
     }
 
 struct cameo_inferred_value {

@@ -29,7 +29,8 @@ _KEEP, _EXTERNAL, _INLINE = range(3)
 
 
 class Finding:
-    """Something that is wrong with a model: rule, place, reason, help; severity is "violation" or "warning"."""
+    """Something that is wrong with a model: rule, place, reason, help; severity is "violation", "warning" or, for what
+    the tool given to check() accepts, "note"."""
 
     __slots__ = ("rule", "severity", "place", "reason", "help")
 
@@ -39,9 +40,9 @@ class Finding:
     reason: str
     help: str
 
-    def __init__(self, row: tuple[str, bool, str, str, str]) -> None:
-        self.rule, violation, self.place, self.reason, self.help = row
-        self.severity = "violation" if violation else "warning"
+    def __init__(self, row: tuple[str, int, str, str, str]) -> None:
+        self.rule, severity, self.place, self.reason, self.help = row
+        self.severity = ("warning", "violation", "note")[severity]
 
     def __repr__(self) -> str:
         return f"{self.rule}: {self.place}: {self.reason}"
@@ -298,9 +299,10 @@ class Model:
         row["sizes"] = {symbol: size for symbol, size, _ in row["sizes"]}
         return Report(**row)
 
-    def check(self, strict: bool = False) -> list[Finding]:
-        """What is wrong with the model: a list of findings, empty where nothing is."""
-        return [Finding(row) for row in self._inside.check(strict)]
+    def check(self, strict: bool = False, *, tool: str | None = None) -> list[Finding]:
+        """What is wrong with the model: a list of findings, empty where nothing is. With tool="ort", what ONNX forbids
+        and ONNX Runtime accepts is a note."""
+        return [Finding(row) for row in self._inside.check(strict, tool)]
 
     # ---- running ----
 
@@ -384,9 +386,11 @@ class Model:
 
     # ---- models made of it ----
 
-    def infer(self, strict: bool = False) -> Model:
-        """The model with types and shapes of all values. report counts them, and what stays unknown."""
-        return self._made(_cameo.infer(self._inside, strict))
+    def infer(self, strict: bool = False, *, partial: bool = False, constant_inputs: bool = True) -> Model:
+        """The model with types and shapes of all values. report counts them, and what stays unknown. partial: where
+        nodes are ill-typed, the rest is inferred, and report["problems"] lists them. Without constant_inputs, an input
+        that has an initializer may have another value, unless the IR version is below 4."""
+        return self._made(_cameo.infer(self._inside, strict, partial, not constant_inputs))
 
     def upgrade(self, opset: int | Mapping[str, int] | None = None, *, as_is: bool = False) -> Model:
         """The model under newer opsets: a version of ONNX, versions by domain, or the newest of all. as_is: nodes in

@@ -68,29 +68,33 @@ static PyObject *copy(PyObject *module, PyObject *object)
     return made;
 }
 
-/* infer(model, strict) */
+/* infer(model, strict, partial, open_inputs) */
 static PyObject *infer(PyObject *module, PyObject *args)
 {
     struct cameo_infer_options options = CAMEO_INFER_OPTIONS_INIT;
     const struct cameo_inference *report = NULL;
     PyObject *object, *out = NULL;
     struct ext_edit e;
-    int strict = 0;
+    int strict = 0, partial = 0, open_inputs = 0;
 
-    if (!PyArg_ParseTuple(args, "O|p", &object, &strict) || !ext_edit_copy(&e, module, object))
+    if (!PyArg_ParseTuple(args, "O|ppp", &object, &strict, &partial, &open_inputs) ||
+        !ext_edit_copy(&e, module, object))
         return NULL;
     options.strict = strict;
+    options.partial = partial;
+    options.open_inputs = open_inputs;
     Py_BEGIN_ALLOW_THREADS;
     e.status = cameo_model_infer(e.made, &options, &report, &e.err);
     Py_END_ALLOW_THREADS;
     if (e.status == CAMEO_OK)
         out = Py_BuildValue(
-            "{s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:N}", "values", (Py_ssize_t)report->value_count,
+            "{s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:N,s:N}", "values", (Py_ssize_t)report->value_count,
             "declared", (Py_ssize_t)report->declared_count, "typed",
             (Py_ssize_t)report->typed_count, "complete", (Py_ssize_t)report->complete_count, "dims",
             (Py_ssize_t)report->dim_count, "numbers", (Py_ssize_t)report->number_count, "symbolic",
             (Py_ssize_t)report->symbolic_count, "unknown", (Py_ssize_t)report->unknown_count,
-            "unsupported", ext_texts(report->unsupported, report->unsupported_count));
+            "unsupported", ext_texts(report->unsupported, report->unsupported_count), "problems",
+            ext_texts(report->problems, report->problem_count));
     return ext_edit_end(&e, out, report ? report->problems : NULL,
                         report ? report->problem_count : 0);
 }

@@ -259,7 +259,7 @@ static PyObject *model_check(PyObject *object, PyObject *args)
     int strict = 0;
     enum cameo_status status;
 
-    if (!PyArg_ParseTuple(args, "|p", &strict))
+    if (!PyArg_ParseTuple(args, "|pz", &strict, &options.tool))
         return NULL;
     options.strict = strict;
     PyObject *used = ext_model_use((struct ext_model *)object);
@@ -272,8 +272,7 @@ static PyObject *model_check(PyObject *object, PyObject *args)
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list && (found = cameo_findings_at(findings, i)); i++) {
         PyObject *item =
-            Py_BuildValue("(NONNN)", ext_text(found->rule),
-                          found->severity == CAMEO_VIOLATION ? Py_True : Py_False,
+            Py_BuildValue("(NiNNN)", ext_text(found->rule), (int)found->severity,
                           ext_text(found->place), ext_text(found->reason), ext_text(found->help));
         if (!item || PyList_Append(list, item) < 0)
             Py_CLEAR(list);

@@ -9,7 +9,8 @@
 
 #include <assert.h>
 
-static_assert((int)CAMEO_WARNING == (int)CM_WARNING && (int)CAMEO_VIOLATION == (int)CM_VIOLATION,
+static_assert((int)CAMEO_WARNING == (int)CM_WARNING && (int)CAMEO_VIOLATION == (int)CM_VIOLATION &&
+                  (int)CAMEO_NOTE == (int)CM_NOTE,
               "public numbers are the library's own");
 
 struct cameo_findings {
@@ -35,7 +36,8 @@ static enum cm_status check_in(struct check_call *call, struct cm_arena *scratch
 
     /* A model in memory has no folder whose files could be looked at. */
     struct cm_external_files *files = file->path.size ? file->files : NULL;
-    const unsigned flags = call->options.strict ? CM_CHECK_STRICT : 0;
+    const unsigned flags = (call->options.strict ? (unsigned)CM_CHECK_STRICT : 0) |
+                           (call->options.tool ? (unsigned)CM_CHECK_FOR_RUNTIME : 0);
     CM_TRY(cm_check_model(&file->model, files, flags, scratch, &found, &call->err));
     cm_api_check_modes(file, flags, scratch, &found);
     cm_api_check_held(file, flags, scratch, &found);
@@ -80,6 +82,9 @@ static enum cm_status check(struct check_call *call, const struct cameo_check_op
 {
     call->options = (struct cameo_check_options)CAMEO_CHECK_OPTIONS_INIT;
     CM_TRY(cm_api_options(&call->options, sizeof call->options, options, &call->err));
+    if (call->options.tool && strcmp(call->options.tool, "ort") != 0)
+        return cm_fail(&call->err, CM_BAD_ARGUMENT, "tool is '%s', expected 'ort'",
+                       call->options.tool);
     call->findings = cm_calloc(1, sizeof *call->findings);
     if (!call->findings)
         return cm_fail(&call->err, CM_NO_MEMORY, "no memory for findings");

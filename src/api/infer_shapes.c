@@ -70,6 +70,8 @@ static enum cm_status infer_guarded(struct cm_guard *guard, void *arg)
         .registry = cm_api_operators(call->options.registry, call->model->file),
         .strict = call->options.strict,
         .list_values = call->options.list_values,
+        .partial = call->options.partial,
+        .open_inputs = call->options.open_inputs,
     };
     struct cm_infer_report report;
 

@@ -9,7 +9,7 @@
 #include "base/map.h"
 #include "onnx/messages.h"
 
-enum cm_severity { CM_WARNING, CM_VIOLATION };
+enum cm_severity { CM_WARNING, CM_VIOLATION, CM_NOTE };
 
 struct cm_finding {
     const char *rule; /* "CK15", "TR5", "ST2": ids are never reused */
@@ -37,6 +37,7 @@ enum {
     CM_CHECK_CUSTOM_DOMAINS =
         2, /* operators of domains we do not know must be functions of the model */
     CM_CHECK_SKIP_OPSETS = 4, /* functions may import other versions than the model does */
+    CM_CHECK_FOR_RUNTIME = 8, /* what ONNX forbids and ONNX Runtime accepts is a note */
 };
 
 struct cm_external_files; /* onnx/external.h */

@@ -105,15 +105,43 @@ static void examine_initializers(struct cm_checker *c, const struct cm_model_pla
     }
 }
 
+static bool is_own_result(const struct cm_node_proto *node, struct cm_str name)
+{
+    for (size_t o = 0; o < node->output.count; o++)
+        if (cm_str_equal(node->output.items[o], name))
+            return true;
+    return false;
+}
+
+/* Does another node of the graph or function at hand make it, further on? */
+static bool is_made_later(struct cm_checker *c, const struct cm_nodes *nodes,
+                          const struct cm_node_proto *node, struct cm_str name)
+{
+    if (c->made.nodes != nodes) {
+        c->made.nodes = nodes;
+        c->made.names = (struct cm_map){0};
+        for (size_t i = 0; i < nodes->count; i++)
+            for (size_t o = 0; o < nodes->items[i].output.count; o++)
+                cm_map_insert(&c->made.names, c->scratch, nodes->items[i].output.items[o], NULL);
+    }
+    return cm_map_find(&c->made.names, name) != NULL && !is_own_result(node, name);
+}
+
 static void examine_reads(struct cm_checker *c, const struct cm_model_place *place,
-                          const struct cm_node_proto *node)
+                          const struct cm_nodes *nodes, const struct cm_node_proto *node)
 {
     for (size_t i = 0; i < node->input.count; i++) {
         const struct cm_str name = node->input.items[i];
 
         if (!name.size || cm_scope_find(c->scope, name))
             continue;
-        if (c->function && c->scope->depth == 1)
+        const bool in_function = c->function && c->scope->depth == 1;
+        if (is_made_later(c, nodes, node, name))
+            cm_report_accepted(c, in_function ? CM_RULE_CK73 : CM_RULE_CK15, place,
+                               "reads '%.*s', which a later node makes: the nodes are not in "
+                               "topological order",
+                               CM_STR_FMT(name));
+        else if (in_function)
             cm_report(c, CM_RULE_CK73, place,
                       "reads '%.*s', which the function does not define before it",
                       CM_STR_FMT(name));
@@ -166,7 +194,7 @@ void cm_examine_nodes(struct cm_checker *c, const struct cm_model_place *up,
             cm_map_insert(&names, c->scratch, node->name, &added);
         if (!added)
             cm_report(c, CM_RULE_ST10, &here, "another node of this graph has the same name");
-        examine_reads(c, &here, node);
+        examine_reads(c, &here, nodes, node);
         cm_examine_node(c, &here, node);
         examine_writes(c, &here, node);
     }

@@ -103,6 +103,10 @@ struct cm_checker {
     bool unlooked;      /* here ONNX's checker does not look: what it would refuse counts as ST13 */
     bool names_ignored; /* a node is checked by itself: no scope to look into */
     uint64_t dtypes_seen, features_seen; /* ST4 is reported once each */
+    struct {
+        const struct cm_nodes *nodes; /* whose results are in names; NULL: none yet */
+        struct cm_map names;
+    } made; /* by nodes of the graph or function at hand, those further on included */
     uint32_t walk;
     size_t walk_budget;
 };
@@ -110,6 +114,9 @@ struct cm_checker {
 /* report.c */
 void cm_report(struct cm_checker *c, enum cm_rule rule, const struct cm_model_place *place,
                const char *format, ...) CM_PRINTF(4, 5);
+/* The same for what ONNX Runtime accepts, which is said after the reason. */
+void cm_report_accepted(struct cm_checker *c, enum cm_rule rule, const struct cm_model_place *place,
+                        const char *format, ...) CM_PRINTF(4, 5);
 /* Reports rule once for each key that is repeated. */
 void cm_report_repeated_keys(struct cm_checker *c, enum cm_rule rule,
                              const struct cm_model_place *place, const struct cm_entries *entries);

@@ -127,34 +127,59 @@ static void blame(struct cm_checker *c, const struct cm_model_place *place)
     }
 }
 
-void cm_report(struct cm_checker *c, enum cm_rule rule, const struct cm_model_place *place,
-               const char *format, ...)
+/* accepted: by ONNX Runtime. */
+static void report(struct cm_checker *c, enum cm_rule rule, const struct cm_model_place *place,
+                   bool accepted, const char *format, va_list args)
 {
     const struct cm_check_rule *row = &rules[c->unlooked ? CM_RULE_ST13 : rule];
-    const enum cm_severity severity =
+    const enum cm_severity usual =
         c->flags & CM_CHECK_STRICT ? row->strict_severity : row->severity;
+    const bool excused = accepted && c->flags & CM_CHECK_FOR_RUNTIME;
+    const enum cm_severity severity = excused ? CM_NOTE : usual;
     char reason[REASON_SIZE];
-    va_list args;
 
     c->findings->violations += severity == CM_VIOLATION;
-    if (severity == CM_VIOLATION || speaks_for_inference(row))
+    if (usual == CM_VIOLATION || speaks_for_inference(row))
         blame(c, place);
     if (c->findings->count == CM_FINDINGS_MAX) {
         c->findings->cut = true;
         return;
     }
-    va_start(args, format);
-    const int n = vsnprintf(reason, sizeof reason, format, args);
-    va_end(args);
+    const int told = vsnprintf(reason, sizeof reason, format, args);
+    size_t n = told < 0 ? 0 : cm_min_size((size_t)told, sizeof reason - 1);
+    if (accepted) {
+        const int more = snprintf(reason + n, sizeof reason - n, "; ONNX Runtime accepts this%s",
+                                  excused ? "" : ", and so does --tool ort");
+        n = more < 0 ? n : cm_min_size(n + (size_t)more, sizeof reason - 1);
+    }
     const struct line line = spell_place(place);
     struct cm_finding *finding = CM_PUSH(c->arena, c->findings);
     finding->rule = row->id;
     finding->severity = severity;
     finding->place = printable(c->arena, line.text, line.size);
-    finding->reason =
-        printable(c->arena, reason, n < 0 ? 0 : cm_min_size((size_t)n, sizeof reason - 1));
+    finding->reason = printable(c->arena, reason, n);
     finding->help = row->help;
     name_parts(c->arena, place, finding);
+}
+
+void cm_report(struct cm_checker *c, enum cm_rule rule, const struct cm_model_place *place,
+               const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    report(c, rule, place, false, format, args);
+    va_end(args);
+}
+
+void cm_report_accepted(struct cm_checker *c, enum cm_rule rule, const struct cm_model_place *place,
+                        const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    report(c, rule, place, true, format, args);
+    va_end(args);
 }
 
 static bool repeated_before(const struct cm_entries *entries, size_t index)

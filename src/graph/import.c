@@ -204,6 +204,15 @@ static enum cm_status import_node(struct cm_import_context *context, struct cm_g
         found = cm_module_operator(context->module, cm_domain_plain(spec.domain), spec.op_type,
                                    spec.version);
     const struct cm_schema *from = found.schema;
+    /* A deprecated version says no more than that. In a model that is judged, results get the types
+     * of the version before it, as ONNX's inference gives them. */
+    if (from && from->deprecated && context->upgrade && cm_import_judges(context)) {
+        const struct cm_schema *last =
+            cm_module_operator(context->module, cm_domain_plain(spec.domain), spec.op_type,
+                               from->since_version - 1)
+                .schema;
+        from = last ? last : from;
+    }
     const bool adopted = !from && !spec.function && cm_import_adopts(context, proto);
     if (!from && !spec.function && !adopted)
         cm_import_is_missing(context, proto);

@@ -87,7 +87,7 @@ static struct cm_import_options import_options(struct cm_inferring *i)
                                                                         : &report->unsupported,
                                       .opens = is_variable,
                                       .opens_arg = &i->variables,
-                                      .constant_defaults = true,
+                                      .constant_defaults = !i->options->open_inputs,
                                       .defines = note_value,
                                       .defines_arg = i,
                                       .partial = true,
@@ -241,7 +241,8 @@ enum cm_status cm_infer_model(struct cm_arena *arena, struct cm_model_file *file
     if (status == CM_OK) {
         name_algorithms(&report->problems);
         name_algorithms(&report->unsupported);
-        status = cm_obstacles_fail(&report->problems, err);
+        if (!options->partial)
+            status = cm_obstacles_fail(&report->problems, err);
     }
     if (status == CM_OK)
         write_all(&i);

@@ -18,6 +18,8 @@ struct cm_infer_model_options {
     const struct cm_registry *registry;
     bool strict;      /* an operator that is not supported is a problem too */
     bool list_values; /* in the report */
+    bool partial;     /* what could be inferred is written although there are problems */
+    bool open_inputs; /* inputs with an initializer may have other values, from IR version 4 on */
 };
 
 struct cm_inferred_value {
@@ -38,8 +40,8 @@ struct cm_infer_report {
     struct cm_obstacles problems, unsupported;
 };
 
-/* Changes the messages of file, or nothing where there are problems: then it fails, and the report
- * lists them all. report lives in arena. */
+/* Changes the messages of file, or nothing where there are problems and partial is not set: then it
+ * fails. The report lists all problems. report lives in arena. */
 enum cm_status cm_infer_model(struct cm_arena *arena, struct cm_model_file *file,
                               const struct cm_infer_model_options *options,
                               struct cm_infer_report *report, struct cm_error *err) CM_MUST_CHECK;

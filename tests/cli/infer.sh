@@ -82,3 +82,32 @@ foreign (float[N,3] x) => (float[N] y)
 END
 try infer foreign.onnxtxt 2>&1
 try infer foreign.onnxtxt --strict 2>&1
+
+echo '-- with --partial what is well-typed is written, and the rest is listed'
+try infer wrong.onnxtxt --partial -o part.onnx 2>&1
+try print part.onnx | sed -n '/^wrong/,/{/p'
+
+echo '-- deprecated operators have the types of their last version, as in ONNX'
+cat >deprecated.onnxtxt <<'END'
+<ir_version: 6, opset_import: ["" : 11]>
+deprecated (float[2,3] x, int64[1,3] i, float[1,3] u, float[1,1,2,3] im) => (float[A,B] w, float[C,D,E,F] z)
+<float[4] sc = {1, 1, 2, 2}>
+{
+    w = Scatter<axis = 0>(x, i, u)
+    z = Upsample<mode = "nearest">(im, sc)
+}
+END
+try infer deprecated.onnxtxt 2>&1
+sed 's/: 11\]/: 9]/' deprecated.onnxtxt >older.onnxtxt
+try infer older.onnxtxt 2>&1
+
+echo '-- an initializer that is an input: its value, unless another may be fed'
+cat >default.onnxtxt <<'END'
+<ir_version: 8, opset_import: ["" : 17]>
+default (float[2,6] x, int64[2] s) => (float[A,B] y) <int64[2] s = {3, 4}> { y = Reshape(x, s) }
+END
+sed 's/ir_version: 8/ir_version: 3/' default.onnxtxt >default3.onnxtxt
+try infer --constant-inputs default.onnxtxt | head -2
+try infer --open-inputs default.onnxtxt | head -2
+try infer --open-inputs default3.onnxtxt | head -2
+try infer --open-inputs --constant-inputs default.onnxtxt 2>&1

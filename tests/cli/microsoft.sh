@@ -77,3 +77,20 @@ MODEL
     try run coded.onnxtxt
     "$CAMEO" grad coded.onnxtxt --of y --wrt x,scales -o gradient.onnx >/dev/null 2>&1 && "$CAMEO" run gradient.onnx
 done
+
+echo '-- --tool ort: what ONNX Runtime accepts is a note'
+cat >order.onnxtxt <<'END'
+<ir_version: 8, opset_import: ["" : 12], producer_name: "somebody", producer_version: "1.2">
+order (float[N,2] x) => (float[N,2] y)
+<float[2] gamma = {1, 2}>
+{
+    [late] y = Relu(n)
+    [norm] n = SimplifiedLayerNormalization(x, gamma)
+}
+END
+try check order.onnxtxt
+try check --tool ort order.onnxtxt
+try check --tool ort --json order.onnxtxt
+sed 's/Relu(n)/Relu(nothing)/' order.onnxtxt >still.onnxtxt
+try check --tool ort still.onnxtxt
+try check --tool other order.onnxtxt 2>&1

@@ -80,7 +80,7 @@ static const struct row rows[] = {
           "training { initialization: i () => (float[N] w0) { w0 = ConstantOfShape(three) <value = float[1] {0}>\n three = Constant<value = int64[1] {3}>() },\n"
           "  initialization_binding: [\"w\": \"w0\"],\n"
           "  algorithm: step (float[3] t) => (float[M] w2) { [add] d = Sub(y, t)\n [r] w2 = Concat<axis = 0>(w, w) }, update_binding: [\"w\": \"w2\"] }",
-     "CK15 training_info[0].initialization, graph 'i', node 0 (ConstantOfShape): reads 'three', which nothing before it defines\n"
+     "CK15 training_info[0].initialization, graph 'i', node 0 (ConstantOfShape): reads 'three', which a later node makes: the nodes are not in topological order; ONNX Runtime accepts this, and so does --tool ort\n"
      "TY2 training_info[0].algorithm, graph 'step', node 'add' (Sub): input 1 has 3 where another has 2: neither equal nor 1, so they do not broadcast\n"
      "TR12 training_info[0].initialization_binding[0]: 'w0' is float[3], but the variable 'w' is float[2]\n"
      "TR12 training_info[0].update_binding[0]: 'w2' is float[4], but the variable 'w' is float[2]\n"},
