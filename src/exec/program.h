@@ -158,9 +158,8 @@ struct cm_extra {
     size_t offset;
 };
 
-/* A constant that a kernel reads in a layout of its own, in the first run of a session: read where
- * it lies, or moved to memory that all such operands share just before its step; packed after it.
- */
+/* A constant that a kernel reads in a layout of its own and that is not packed yet: read where it
+ * lies, or moved to memory that all such operands share just before its step. */
 struct cm_waiting {
     struct cm_bound_step *step;
     int input;
@@ -200,7 +199,9 @@ struct cm_binding {
         struct cm_waiting *items;
         size_t count, capacity;
     } waiting;
-    void *shared; /* for those that are moved; NULL: not yet needed, or no more */
+    size_t n_packed; /* of them; when all are, the list is emptied */
+    size_t runs;     /* after the session's first */
+    void *shared;    /* for those that are moved; NULL: not yet needed, or no more */
     size_t shared_bytes;
     struct { /* steps that run when all else is done, see updates.c */
         struct cm_bound_step **items;
