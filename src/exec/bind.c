@@ -189,7 +189,7 @@ static bool takes(struct cm_bound_step *bound, const struct cm_kernel *kernel,
         cm_guard_unwind(arena->guard, CM_NO_MEMORY, why.text);
     if (!taken)
         bound->declined = cm_arena_printf(arena, "%s%s%s: %s", bound->declined,
-                                          *bound->declined ? "; " : "", kernel->backend, why.text)
+                                          *bound->declined ? "; " : "", kernel->label, why.text)
                               .data;
     return taken;
 }

@@ -50,8 +50,8 @@ void cm_session_free(struct cm_session *session);
 struct cm_step_report {
     const struct cm_node *node;
     const char *kernel;   /* "reference", "onednn"; "function" for a body that runs as a graph */
-    const char *declined; /* why faster kernels were not taken: "onednn: float64 weights"; "" when
-                             none was asked */
+    const char *declined; /* why faster kernels were not taken: "oneDNN product: operand 'B' is
+                             double"; "" when none was asked */
     int depth;            /* 0: the main graph */
     uint64_t begin_ns, end_ns; /* since the run began */
     size_t live_bytes; /* of results that later steps read or the step read, and its scratch memory;

@@ -3,6 +3,7 @@
 #include "graph/op.h"
 
 #include "base/random.h"
+#include "schema/schema.h"
 
 void *cm_call_state(struct cm_call *call, size_t size)
 {
@@ -152,4 +153,39 @@ bool cm_call_decline(struct cm_call *call, const char *format, ...)
     if (!call->err || call->err->status != CM_NO_MEMORY) /* that one is not to be hidden */
         cm_fail(call->err, CM_UNSUPPORTED, "%s", text);
     return false;
+}
+
+struct cm_operand_text cm_call_describe(const struct cm_call *call, const struct cm_tensor *tensor)
+{
+    const struct cm_schema *schema = call->node->schema;
+    const struct cm_schema_param *param = NULL;
+    struct cm_operand_text out;
+    int i = 0, o = 0;
+    while (i < call->n_in && call->in[i] != tensor)
+        i++;
+    while (o < call->n_out && call->out[o] != tensor)
+        o++;
+    const bool is_result = i == call->n_in && o < call->n_out;
+    const char *kind = is_result ? "result" : "operand";
+    const int place = is_result ? o : i;
+    if (schema && (is_result || i < call->n_in))
+        param = (is_result ? cm_schema_output : cm_schema_input)(schema, (size_t)place);
+    if (i == call->n_in && !is_result)
+        snprintf(out.text, sizeof out.text, "an operand");
+    else if (param && param->kind != CM_PARAM_VARIADIC)
+        snprintf(out.text, sizeof out.text, "%s '%s'", kind, param->name);
+    else
+        snprintf(out.text, sizeof out.text, "%s %d", kind, place);
+    return out;
+}
+
+bool cm_call_decline_type(struct cm_call *call, const struct cm_tensor *tensor)
+{
+    return cm_call_decline(call, "%s is %s", cm_call_describe(call, tensor).text,
+                           cm_dtype_name(tensor->type));
+}
+
+bool cm_call_decline_empty(struct cm_call *call, const struct cm_tensor *tensor)
+{
+    return cm_call_decline(call, "%s is empty", cm_call_describe(call, tensor).text);
 }

@@ -211,7 +211,11 @@ extern const size_t cm_op_count;
  * the call's in order, and computes all of it or declines. */
 struct cm_kernel {
     const char *backend, *domain, *name;
-    /* May this kernel take the call? If not, writes why (a short phrase) with cm_call_decline. With
+    /* What users call the kernel: "int8 product". Says which kernel of the backend it is; no two
+     * kernels of one backend and operator share a label. */
+    const char *label;
+    /* May this kernel take the call? If not, writes why with cm_call_decline: a short sentence that
+     * names the operand or attribute, to be read after the label ("operand 'A' is float"). With
      * cm_call_fail and CM_NO_MEMORY instead, nobody else is asked and the run ends. */
     bool (*accepts)(struct cm_call *call);
     /* Absent, or: asked once every kernel has declined. Takes what it left to a faster one. */
@@ -400,6 +404,15 @@ enum cm_status cm_call_fail(struct cm_call *call, enum cm_status status, const c
 bool cm_call_is_constant(const struct cm_call *call, int i);
 /* For struct cm_kernel.accepts: notes the reason and returns false. */
 bool cm_call_decline(struct cm_call *call, const char *format, ...) CM_PRINTF(2, 3);
+/* The same where the type of an operand or a result is the reason, or that it has no elements. */
+bool cm_call_decline_type(struct cm_call *call, const struct cm_tensor *tensor);
+bool cm_call_decline_empty(struct cm_call *call, const struct cm_tensor *tensor);
+/* "operand 'A'" or "result 'Y'", as the operator's schema names them; "operand 2" where the schema
+ * has no name for each of them. */
+struct cm_operand_text {
+    char text[80];
+};
+struct cm_operand_text cm_call_describe(const struct cm_call *call, const struct cm_tensor *tensor);
 
 /* ---- Gradients: the rule reads forward values and incoming gradients and emits nodes. ---- */
 

@@ -135,23 +135,23 @@ static bool accepts(struct cm_call *call)
     const struct cm_tensor *const *in = call->in;
     for (int i = DY; i <= VALUE; i++) {
         if (in[i]->type != CM_FLOAT)
-            return cm_call_decline(call, "operand %d is of type %s", i, cm_dtype_name(in[i]->type));
+            return cm_call_decline_type(call, in[i]);
         if (in[i]->shape.rank != 4)
-            return cm_call_decline(call, "its heads have no axis of their own");
+            return cm_call_decline(call, "the heads have no axis of their own");
     }
     for (int d = 0; d < 2; d++) /* what else must agree is for the operator to refuse */
         for (int i = DY; i <= VALUE; i++)
             if (in[i]->shape.dims[d] != in[QUERY]->shape.dims[d])
-                return cm_call_decline(call, "its operands differ in heads");
+                return cm_call_decline(call, "the operands differ in heads");
     if (in[DY]->shape.dims[2] != in[QUERY]->shape.dims[2] ||
         in[DY]->shape.dims[3] != in[VALUE]->shape.dims[3] ||
         in[KEY]->shape.dims[2] != in[VALUE]->shape.dims[2] ||
         in[KEY]->shape.dims[3] != in[QUERY]->shape.dims[3])
-        return cm_call_decline(call, "the shapes of its operands do not match");
+        return cm_call_decline(call, "the shapes of the operands do not match");
     if (mask && mask->type != CM_FLOAT && mask->type != CM_BOOL)
-        return cm_call_decline(call, "its mask is of type %s", cm_dtype_name(mask->type));
+        return cm_call_decline_type(call, mask);
     return !mask || mask_lies_over(mask, in[QUERY], in[KEY]) ||
-           cm_call_decline(call, "its mask does not broadcast to queries and keys");
+           cm_call_decline(call, "the mask does not broadcast to queries and keys");
 }
 
 static bool count_floats(struct attention_plan *p)
@@ -262,4 +262,5 @@ static enum cm_status run(struct cm_call *call)
     return CM_OK;
 }
 
-CM_KERNEL_IN(cpu, "ai.cameo", AttentionGrad, .accepts = accepts, .prepare = prepare, .run = run);
+CM_KERNEL_IN(cpu, "ai.cameo", AttentionGrad, .label = "attention gradient by heads",
+             .accepts = accepts, .prepare = prepare, .run = run);

@@ -53,9 +53,9 @@ static bool accepts_mask(struct cm_call *call)
     if (!mask)
         return true;
     if (mask->type != CM_FLOAT && mask->type != CM_BOOL)
-        return cm_call_decline(call, "its mask is of type %s", cm_dtype_name(mask->type));
+        return cm_call_decline_type(call, mask);
     if (mask->shape.rank < 1 || mask->shape.dims[mask->shape.rank - 1] != keys)
-        return cm_call_decline(call, "its mask does not cover all keys");
+        return cm_call_decline(call, "the mask does not cover all keys");
     return true;
 }
 
@@ -64,23 +64,22 @@ static bool accepts(struct cm_call *call)
     const struct cm_node *node = call->node;
     for (int i = QUERY; i <= VALUE; i++) {
         if (call->in[i]->type != CM_FLOAT)
-            return cm_call_decline(call, "operand %d is of type %s", i,
-                                   cm_dtype_name(call->in[i]->type));
+            return cm_call_decline_type(call, call->in[i]);
         if (call->in[i]->shape.rank != 4)
-            return cm_call_decline(call, "its heads have no axis of their own");
+            return cm_call_decline(call, "the heads have no axis of their own");
     }
     for (int i = MASK + 1; i < call->n_in; i++)
         if (call->in[i])
-            return cm_call_decline(call, "it has a past or padding");
+            return cm_call_decline(call, "the node has a past or padding");
     for (int o = 1; o < call->n_out; o++)
         if (call->out[o])
-            return cm_call_decline(call, "outputs beside its first are wanted");
+            return cm_call_decline(call, "outputs beside the first are wanted");
     if (cm_node_float(node, "softcap") != 0 || cm_node_int(node, "left_window_size") >= 0 ||
         cm_node_int(node, "right_window_size") >= 0)
-        return cm_call_decline(call, "its scores are capped or windowed");
+        return cm_call_decline(call, "the scores are capped or windowed");
     if (cm_node_has_attr(node, "softmax_precision") &&
         cm_node_int(node, "softmax_precision") != CM_FLOAT)
-        return cm_call_decline(call, "its softmax has another precision");
+        return cm_call_decline(call, "the softmax has another precision");
     return accepts_mask(call);
 }
 
@@ -139,4 +138,5 @@ static enum cm_status run(struct cm_call *call)
     return CM_OK;
 }
 
-CM_KERNEL(cpu, Attention, .accepts = accepts, .prepare = prepare, .run = run);
+CM_KERNEL(cpu, Attention, .label = "attention by heads", .accepts = accepts, .prepare = prepare,
+          .run = run);

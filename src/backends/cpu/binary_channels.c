@@ -61,15 +61,15 @@ static bool accepts(struct cm_call *call)
     *j = (struct channel_joining){.image = cm_shape_equal(&call->in[0]->shape, &y->shape) ? 0 : 1};
     const struct cm_tensor *x = call->in[j->image], *numbers = call->in[1 - j->image];
     if (types[0] != CM_FLOAT || types[1] != CM_FLOAT)
-        return cm_call_decline(call, "its operands are not floats");
+        return cm_call_decline_type(call, call->in[types[0] == CM_FLOAT]);
     if (!cm_shape_equal(&x->shape, &y->shape) || !x->layout || x->shape.rank < 3 ||
         x->layout->channel_block != x->shape.dims[1] || cm_tensor_bytes(x) != x->layout->bytes)
-        return cm_call_decline(call, "no operand lies with channels last");
+        return cm_call_decline(call, "no operand has channels last in memory");
     if (!channel_blocks_see(&numbers->shape, &x->shape, x->layout, &seen) || seen.dims[2] != 1 ||
         seen.dims[1] * seen.dims[3] != x->shape.dims[1] || x->shape.dims[1] == 1)
         return cm_call_decline(call, "the other operand is not one number a channel");
     if (!call->op->elementwise || !call->op->elementwise(call->node, types, CM_FLOAT, &j->loop))
-        return cm_call_decline(call, "it has no loop of floats");
+        return cm_call_decline(call, "the operator has no loop of floats");
     j->images = x->shape.dims[0];
     j->channels = x->shape.dims[1];
     j->area = cm_shape_span(&x->shape, 2, x->shape.rank);
@@ -99,11 +99,11 @@ static enum cm_status run(struct cm_call *call)
     return CM_OK;
 }
 
-CM_KERNEL(cpu, Add, .accepts = accepts, .prepare = prepare, .run = run,
-          .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL(cpu, Sub, .accepts = accepts, .prepare = prepare, .run = run,
-          .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL(cpu, Mul, .accepts = accepts, .prepare = prepare, .run = run,
-          .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL(cpu, Div, .accepts = accepts, .prepare = prepare, .run = run,
-          .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(cpu, Add, .label = "channels-last arithmetic", .accepts = accepts, .prepare = prepare,
+          .run = run, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(cpu, Sub, .label = "channels-last arithmetic", .accepts = accepts, .prepare = prepare,
+          .run = run, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(cpu, Mul, .label = "channels-last arithmetic", .accepts = accepts, .prepare = prepare,
+          .run = run, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(cpu, Div, .label = "channels-last arithmetic", .accepts = accepts, .prepare = prepare,
+          .run = run, .layouts = CM_LAYOUT_CHOSEN);

@@ -63,13 +63,13 @@ static bool read_sizes(struct cm_call *call, const struct cm_conv_window *w, con
     const struct cm_shape *x = &call->in[in[0]]->shape, *weights = &call->in[in[1]]->shape;
     const struct cm_shape *y = &call->out[0]->shape;
     if (weights->dims[0] != x->dims[1] || weights->dims[1] != 1)
-        return cm_call_decline(call, "its groups have several channels");
+        return cm_call_decline(call, "the groups have several channels");
     if (x->dims[1] < CM_DEPTHWISE_LANES)
-        return cm_call_decline(call, "it has fewer than %d channels", CM_DEPTHWISE_LANES);
+        return cm_call_decline(call, "the image has fewer than %d channels", CM_DEPTHWISE_LANES);
     if (w->rank != 2)
-        return cm_call_decline(call, "it has %d spatial axes", w->rank);
+        return cm_call_decline(call, "the image has %d spatial axes", w->rank);
     if (w->kernel[1] > CM_DEPTHWISE_TAPS)
-        return cm_call_decline(call, "its kernels are wider than %d", CM_DEPTHWISE_TAPS);
+        return cm_call_decline(call, "the kernels are wider than %d", CM_DEPTHWISE_TAPS);
     *s = (struct cm_depthwise_sizes){.images = x->dims[0], .channels = x->dims[1]};
     for (int i = 0; i < 2; i++) {
         s->image[i] = x->dims[i + 2];
@@ -118,13 +118,13 @@ static bool read_product(struct cm_call *call, struct conv_call *conv, const str
                          const struct cm_conv_window *w, const int *in)
 {
     if (cm_node_int(node, "group") != 1)
-        return cm_call_decline(call, "its groups have several channels");
+        return cm_call_decline(call, "the groups have several channels");
     if (!reads_single_places(w))
-        return cm_call_decline(call, "it reads several places at a time");
+        return cm_call_decline(call, "the kernel reads several places at a time");
     if (call->node->n_bodies == 0 || !has_exponential(node))
-        return cm_call_decline(call, "no exponential follows it");
+        return cm_call_decline(call, "no exponential follows the convolution");
     if (!cm_call_is_constant(call, in[1]))
-        return cm_call_decline(call, "its weights are not constant");
+        return cm_call_decline(call, "the weights are not constant");
     const struct cm_product_plan *plan = cm_product_plan_new(call, node, in);
     if (!plan)
         return false;
@@ -139,7 +139,7 @@ static bool accepts(struct cm_call *call)
     struct conv_call conv = {.constant = false};
     int in[3];
     if (!node)
-        return cm_call_decline(call, "it does not begin with a convolution");
+        return cm_call_decline(call, "the group does not begin with a convolution");
     if (!cm_product_places(call, node, in))
         return false;
     if (!cm_channels_last_found())
@@ -244,7 +244,7 @@ static enum cm_status run(struct cm_call *call)
     return CM_OK;
 }
 
-CM_KERNEL(cpu, Conv, .accepts = accepts, .prepare = prepare, .run = run,
-          .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL_OF_IN(cpu_conv, "ai.cameo", ProductRegion, cpu, .accepts = accepts, .prepare = prepare,
-                .run = run, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(cpu, Conv, .label = "channels-last convolution", .accepts = accepts, .prepare = prepare,
+          .run = run, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL_OF_IN(cpu_conv, "ai.cameo", ProductRegion, cpu, .label = "channels-last convolution",
+                .accepts = accepts, .prepare = prepare, .run = run, .layouts = CM_LAYOUT_CHOSEN);

@@ -34,11 +34,11 @@ static bool add_value(struct cm_element_builder *b, cm_value number, int source)
     uint32_t slot;
     const struct cm_type *type = type_of(b, number);
     if (b->n_values == CM_ELEMENT_VALUES)
-        return cm_call_decline(b->call, "its body has more than %d values", CM_ELEMENT_VALUES);
+        return cm_call_decline(b->call, "the body has more than %d values", CM_ELEMENT_VALUES);
     const enum cm_dtype dtype = type->kind == CM_KIND_TENSOR ? type->dtype : CM_UNDEFINED;
     const enum cm_dtype_class kind = cm_dtype_info(dtype)->kind;
     if (kind == CM_CLASS_NONE || kind == CM_CLASS_COMPLEX || cm_dtype_size(dtype) == 0)
-        return cm_call_decline(b->call, "its body computes with %s", cm_dtype_name(dtype));
+        return cm_call_decline(b->call, "the body computes with %s", cm_dtype_name(dtype));
     (void)find(b, number, &slot);
     b->numbers[slot] = number;
     b->places[slot] = (int16_t)b->n_values;
@@ -66,7 +66,7 @@ static bool add_operand(struct cm_element_builder *b, cm_value number)
     if (!number || cm_element_find_value(b, number) >= 0)
         return true;
     if (cm_value_constant(b->graph->module, number, &constant, NULL) || !constant)
-        return cm_call_decline(b->call, "its body reads a value from outside");
+        return cm_call_decline(b->call, "the body reads a value from outside");
     return add_source(b, number, -1, constant);
 }
 
@@ -213,10 +213,10 @@ static bool add_instruction(struct cm_element_builder *b, const struct cm_node *
     for (int i = 0; i < node->n_inputs; i++)
         types[i] = in[i] < 0 ? CM_UNDEFINED : b->program->values[in[i]].type;
     if (!node->op->elementwise(node, types, value->type, &loop))
-        return cm_call_decline(b->call, "%s has no loop for its types",
+        return cm_call_decline(b->call, "%s has no loop for the types",
                                cm_node_describe(node).text);
     if (value->output >= 0 && value->level != CM_EACH_BLOCK)
-        return cm_call_decline(b->call, "result %d repeats its elements", value->output);
+        return cm_call_decline(b->call, "result %d repeats the elements", value->output);
     if (value->output >= 0 && !value->narrow)
         value->place = CM_AT_OUTPUT;
     else
@@ -249,7 +249,7 @@ static bool add_instructions(struct cm_element_builder *b)
     }
     const size_t fits = b->width ? CM_ELEMENT_BYTES / b->width : CM_ELEMENT_BLOCK;
     if (fits < LEAST_BLOCK)
-        return cm_call_decline(b->call, "its body has too many values at a time");
+        return cm_call_decline(b->call, "the body has too many values at a time");
     program->block =
         fits > CM_ELEMENT_BLOCK ? CM_ELEMENT_BLOCK : (int64_t)(fits / LEAST_BLOCK * LEAST_BLOCK);
     return true;

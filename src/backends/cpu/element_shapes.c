@@ -37,11 +37,11 @@ bool cm_element_check_shapes(struct cm_element_builder *b)
     for (int o = 0; o < b->call->n_out; o++) {
         const struct cm_tensor *out = b->call->out[o];
         if (out && b->shape && !cm_shape_equal(&out->shape, b->shape))
-            return cm_call_decline(b->call, "its results have different shapes");
+            return cm_call_decline(b->call, "the results have different shapes");
         b->shape = out ? &out->shape : b->shape;
     }
     if (!b->shape)
-        return cm_call_decline(b->call, "none of its results is wanted");
+        return cm_call_decline(b->call, "none of the results is wanted");
     for (int s = 0; s < b->n_sources; s++)
         if (b->last_read[b->sources[s].value] >= 0 &&
             !broadcasts(&tensor_of(b, &b->sources[s])->shape, b->shape))
@@ -74,9 +74,9 @@ static bool check_source(struct cm_element_builder *b, int s)
     }
     if (!b->seen)
         return (whole && cm_layout_equal(x->layout, lead->layout)) ||
-               cm_call_decline(b->call, "its operands lie in different layouts");
+               cm_call_decline(b->call, "the operands have different layouts");
     if (whole && (x->type != lead->type || b->sources[s].constant))
-        return cm_call_decline(b->call, "an operand cannot lie like another");
+        return cm_call_decline(b->call, "an operand cannot take the layout of another operand");
     return channel_blocks_see(&x->shape, b->shape, lead->layout, &b->seen[s + 1]) ||
            cm_call_decline(b->call, "an operand does not repeat by batch, channel or place");
 }
@@ -90,12 +90,12 @@ bool cm_element_check_layouts(struct cm_element_builder *b)
     if (!lead)
         return true;
     if (!cm_shape_equal(&lead->shape, b->shape))
-        return cm_call_decline(b->call, "its operands lie in different layouts");
+        return cm_call_decline(b->call, "the operands have different layouts");
     if (cm_tensor_bytes(lead) != lead->layout->bytes)
-        return cm_call_decline(b->call, "the layout of its operands has padding");
+        return cm_call_decline(b->call, "the layout of the operands has padding");
     for (int o = 0; o < b->call->n_out; o++)
         if (b->call->out[o] && b->call->out[o]->type != lead->type)
-            return cm_call_decline(b->call, "its results have other types than its operands");
+            return cm_call_decline(b->call, "the results have other types than the operands");
     if (lead->layout->channel_block > 0) {
         b->seen = cm_call_state(b->call, ((size_t)b->n_sources + 1) * sizeof *b->seen);
         (void)channel_blocks_see(b->shape, b->shape, lead->layout, &b->seen[0]);

@@ -49,6 +49,6 @@ static enum cm_sharing share(const struct cm_node *node, int output, int input)
     return CM_SHARE_OVERWRITE;
 }
 
-CM_KERNEL_IN(cpu, "ai.cameo", ElementwiseRegion, .accepts = accepts, .prepare = prepare, .run = run,
-             .share = share, .layouts = CM_LAYOUT_CHOSEN, .pieces = pieces,
-             .run_pieces = run_pieces);
+CM_KERNEL_IN(cpu, "ai.cameo", ElementwiseRegion, .label = "elementwise loop", .accepts = accepts,
+             .prepare = prepare, .run = run, .share = share, .layouts = CM_LAYOUT_CHOSEN,
+             .pieces = pieces, .run_pieces = run_pieces);

@@ -49,7 +49,7 @@ static bool accepts(struct cm_call *call)
 {
     const enum cm_dtype type = call->out[0]->type;
     if (type != CM_FLOAT16 && type != CM_BFLOAT16)
-        return cm_call_decline(call, "it is of type %s", cm_dtype_name(type));
+        return cm_call_decline_type(call, call->in[0]);
     struct half_product *half = cm_call_state(call, sizeof *half);
     int in[OPERANDS];
     for (int i = 0; i < OPERANDS; i++) {
@@ -139,7 +139,7 @@ static enum cm_status run(struct cm_call *call)
     return CM_OK;
 }
 
-CM_KERNEL_OF(cpu_half, MatMul, cpu, .accepts = accepts, .prepare = prepare, .run = run,
-             .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL_OF(cpu_half, Gemm, cpu, .accepts = accepts, .prepare = prepare, .run = run,
-             .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL_OF(cpu_half, MatMul, cpu, .label = "half product", .accepts = accepts, .prepare = prepare,
+             .run = run, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL_OF(cpu_half, Gemm, cpu, .label = "half product", .accepts = accepts, .prepare = prepare,
+             .run = run, .layouts = CM_LAYOUT_CHOSEN);

@@ -51,24 +51,26 @@ static bool accepts(struct cm_call *call, const struct operands *at)
     const int per_channel[2] = {at->w_scale, at->w_zero};
     const int single[4] = {at->x_scale, at->x_zero, at->y_scale, at->y_zero};
     struct cm_int8_window window;
-    if (!is_byte(x->type) || !is_byte(w->type) || (y->type != CM_INT32 && !is_byte(y->type)))
-        return cm_call_decline(call, "its operands are not 8-bit integers");
+    if (!is_byte(x->type) || !is_byte(w->type))
+        return cm_call_decline_type(call, is_byte(x->type) ? w : x);
+    if (y->type != CM_INT32 && !is_byte(y->type))
+        return cm_call_decline_type(call, y);
     if (cm_tensor_count(y) == 0 || cm_tensor_count(x) == 0 || cm_tensor_count(w) == 0)
         return cm_call_decline(call, "an operand or the result is empty");
     if (!cm_int8_window_read(call, &x->shape, w->shape.dims + 2, &window))
         return false;
     if (window.taps > MOST_TAPS)
-        return cm_call_decline(call, "its kernel has more than %d elements", MOST_TAPS);
+        return cm_call_decline(call, "the kernel has more than %d elements", MOST_TAPS);
     for (int i = 0; i < 2; i++) {
         const struct cm_tensor *p = operand(call, per_channel[i]);
         if (p && cm_tensor_count(p) != 1 && cm_tensor_count(p) != w->shape.dims[0])
-            return cm_call_decline(call, "input %d is not one number for each channel",
+            return cm_call_decline(call, "operand %d is not one number for each channel",
                                    per_channel[i]);
     }
     for (int i = 0; i < 4; i++) {
         const struct cm_tensor *p = operand(call, single[i]);
         if (p && cm_tensor_count(p) != 1)
-            return cm_call_decline(call, "input %d is not one number", single[i]);
+            return cm_call_decline(call, "operand %d is not one number", single[i]);
     }
     return true;
 }
@@ -385,7 +387,7 @@ static enum cm_status run(struct cm_call *call)
 DEFINE_KERNEL(integer)
 DEFINE_KERNEL(quantized)
 
-CM_KERNEL(cpu, ConvInteger, .accepts = integer_accepts, .prepare = integer_prepare, .run = run,
-          .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL(cpu, QLinearConv, .accepts = quantized_accepts, .prepare = quantized_prepare, .run = run,
-          .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(cpu, ConvInteger, .label = "int8 convolution", .accepts = integer_accepts,
+          .prepare = integer_prepare, .run = run, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(cpu, QLinearConv, .label = "int8 convolution", .accepts = quantized_accepts,
+          .prepare = quantized_prepare, .run = run, .layouts = CM_LAYOUT_CHOSEN);

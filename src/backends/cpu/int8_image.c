@@ -92,7 +92,7 @@ static bool read_axis(struct cm_call *call, int axis, int rank, int64_t size, in
     w->stride[at] = attribute(cm_node_ints(node, "strides"), axis, 1);
     w->dilation[at] = attribute(cm_node_ints(node, "dilations"), axis, 1);
     if (w->kernel[at] > MOST || w->stride[at] > MOST || w->dilation[at] > MOST || size > MOST)
-        return cm_call_decline(call, "its window or image is too large");
+        return cm_call_decline(call, "the window or image is too large");
     const bool upper = cm_str_is(automatic, "SAME_UPPER");
     if (upper || cm_str_is(automatic, "SAME_LOWER")) {
         const int64_t extent = (w->kernel[at] - 1) * w->dilation[at] + 1;
@@ -103,7 +103,7 @@ static bool read_axis(struct cm_call *call, int axis, int rank, int64_t size, in
         w->pad[at] = pads.items[axis];
     }
     if (w->pad[at] < 0 || w->pad[at] > MOST)
-        return cm_call_decline(call, "its padding is negative or too large");
+        return cm_call_decline(call, "the padding is negative or too large");
     return true;
 }
 
@@ -115,7 +115,7 @@ bool cm_int8_window_read(struct cm_call *call, const struct cm_shape *x, const i
     for (int i = 0; i < 3; i++)
         out->in[i] = out->out[i] = out->kernel[i] = out->stride[i] = out->dilation[i] = 1;
     if (rank < 1 || rank > 3)
-        return cm_call_decline(call, "it has %d spatial axes", rank);
+        return cm_call_decline(call, "the image has %d spatial axes", rank);
     for (int i = 0; i < rank; i++) {
         out->kernel[missing + i] = kernel[i];
         if (!read_axis(call, i, rank, x->dims[i + 2], call->out[0]->shape.dims[i + 2], out,
@@ -126,7 +126,7 @@ bool cm_int8_window_read(struct cm_call *call, const struct cm_shape *x, const i
         if (!cm_dim_mul(out->taps, out->kernel[i], &out->taps) ||
             !cm_dim_mul(out->pixels, out->in[i], &out->pixels) ||
             !cm_dim_mul(out->out_pixels, out->out[i], &out->out_pixels))
-            return cm_call_decline(call, "its window or image is too large");
+            return cm_call_decline(call, "the window or image is too large");
     out->is_point = out->taps == 1;
     for (int i = 0; i < 3; i++)
         out->is_point &= out->stride[i] == 1 && out->pad[i] == 0 && out->in[i] == out->out[i];

@@ -37,7 +37,8 @@ static bool is_byte(enum cm_dtype type)
 static bool accepts_one(struct cm_call *call, int i)
 {
     const struct cm_tensor *p = operand(call, i);
-    return !p || cm_tensor_count(p) == 1 || cm_call_decline(call, "input %d is not one number", i);
+    return !p || cm_tensor_count(p) == 1 ||
+           cm_call_decline(call, "operand %d is not one number", i);
 }
 
 /* One number, or a row of one for each column. */
@@ -48,18 +49,18 @@ static bool accepts_columns(struct cm_call *call, int i, int64_t columns)
         return true;
     const struct cm_shape *shape = &p->shape;
     return (cm_tensor_count(p) == columns && shape->dims[shape->rank - 1] == columns) ||
-           cm_call_decline(call, "input %d is not one number for each column", i);
+           cm_call_decline(call, "operand %d is not one number for each column", i);
 }
 
 static bool accepts(struct cm_call *call, const struct operands *at)
 {
     const struct cm_tensor *a = call->in[at->a], *b = call->in[at->b], *y = call->out[0];
     if (!is_byte(a->type) || !is_byte(b->type))
-        return cm_call_decline(call, "its operands are not 8-bit integers");
+        return cm_call_decline_type(call, is_byte(a->type) ? b : a);
     if (y->type != CM_INT32 && y->type != CM_FLOAT && !is_byte(y->type))
-        return cm_call_decline(call, "its result is of type %s", cm_dtype_name(y->type));
+        return cm_call_decline_type(call, y);
     if (a->shape.rank < 2 || b->shape.rank < 2)
-        return cm_call_decline(call, "one of its operands is a vector");
+        return cm_call_decline(call, "one of the operands is a vector");
     if (cm_tensor_count(y) == 0 || cm_tensor_count(a) == 0)
         return cm_call_decline(call, "an operand or the result is empty");
     const int64_t n = y->shape.dims[y->shape.rank - 1];
@@ -69,11 +70,11 @@ static bool accepts(struct cm_call *call, const struct operands *at)
         for (int i = 0; same && i < b->shape.rank - 2; i++)
             same = a->shape.dims[i] == b->shape.dims[i];
         if (!same)
-            return cm_call_decline(call, "its batches are broadcast");
+            return cm_call_decline(call, "the batches are broadcast");
     }
     const struct cm_tensor *bias = operand(call, at->bias);
     if (bias && bias->type != CM_FLOAT)
-        return cm_call_decline(call, "its bias is of type %s", cm_dtype_name(bias->type));
+        return cm_call_decline_type(call, bias);
     return accepts_one(call, at->a_zero) && accepts_one(call, at->a_scale) &&
            accepts_one(call, at->y_scale) && accepts_one(call, at->y_zero) &&
            accepts_columns(call, at->b_zero, n) && accepts_columns(call, at->b_scale, n) &&
@@ -277,9 +278,10 @@ DEFINE_KERNEL(integer)
 DEFINE_KERNEL(quantized)
 DEFINE_KERNEL(to_float)
 
-CM_KERNEL(cpu, MatMulInteger, .accepts = integer_accepts, .prepare = integer_prepare, .run = run,
-          .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL(cpu, QLinearMatMul, .accepts = quantized_accepts, .prepare = quantized_prepare,
-          .run = run, .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL_IN(cpu, "com.microsoft", MatMulIntegerToFloat, .accepts = to_float_accepts,
-             .prepare = to_float_prepare, .run = run, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(cpu, MatMulInteger, .label = "int8 product", .accepts = integer_accepts,
+          .prepare = integer_prepare, .run = run, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(cpu, QLinearMatMul, .label = "int8 product", .accepts = quantized_accepts,
+          .prepare = quantized_prepare, .run = run, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL_IN(cpu, "com.microsoft", MatMulIntegerToFloat, .label = "int8 product",
+             .accepts = to_float_accepts, .prepare = to_float_prepare, .run = run,
+             .layouts = CM_LAYOUT_CHOSEN);

@@ -19,7 +19,7 @@ static bool read_window(struct cm_call *call, struct cm_int8_window *window)
     const struct cm_int64s kernel = cm_node_ints(call->node, "kernel_shape");
     const struct cm_shape *x = &call->in[0]->shape;
     if (x->rank < 3 || kernel.count != (size_t)x->rank - 2)
-        return cm_call_decline(call, "its kernel has another rank than its image");
+        return cm_call_decline(call, "the kernel has another rank than the image");
     return cm_int8_window_read(call, x, kernel.items, window);
 }
 
@@ -28,15 +28,15 @@ static bool accepts(struct cm_call *call)
     const enum cm_dtype type = call->in[0]->type;
     struct cm_int8_window window;
     if (type != CM_UINT8 && type != CM_INT8)
-        return cm_call_decline(call, "its operand is of type %s", cm_dtype_name(type));
+        return cm_call_decline_type(call, call->in[0]);
     if (call->n_out > 1 && call->out[1])
-        return cm_call_decline(call, "its indices are wanted");
+        return cm_call_decline(call, "the indices are wanted");
     if (cm_tensor_count(call->in[0]) == 0 || cm_tensor_count(call->out[0]) == 0)
-        return cm_call_decline(call, "its operand or result is empty");
+        return cm_call_decline(call, "the operand or result is empty");
     if (!read_window(call, &window))
         return false;
     return window.taps <= MOST_TAPS ||
-           cm_call_decline(call, "its kernel has more than %d elements", MOST_TAPS);
+           cm_call_decline(call, "the kernel has more than %d elements", MOST_TAPS);
 }
 
 static enum cm_status prepare(struct cm_call *call)
@@ -107,5 +107,5 @@ static enum cm_status run(struct cm_call *call)
     return CM_OK;
 }
 
-CM_KERNEL_OF(cpu_codes, MaxPool, cpu, .accepts = accepts, .prepare = prepare, .run = run,
-             .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL_OF(cpu_codes, MaxPool, cpu, .label = "int8 pooling", .accepts = accepts,
+             .prepare = prepare, .run = run, .layouts = CM_LAYOUT_CHOSEN);

@@ -31,15 +31,17 @@ static bool accepts_loss(struct cm_call *call, int scores, int labels, int weigh
 {
     for (int i = 0; i < call->n_in; i++)
         if (i != labels && call->in[i] && call->in[i]->type != CM_FLOAT)
-            return cm_call_decline(call, "input %d is %s", i, cm_dtype_name(call->in[i]->type));
+            return cm_call_decline_type(call, call->in[i]);
     const struct cm_shape *x = &call->in[scores]->shape;
-    if (x->rank < 2 || cm_shape_elements(x) == 0)
-        return cm_call_decline(call, "it is empty");
+    if (x->rank < 2)
+        return cm_call_decline(call, "the scores have rank %d", x->rank);
+    if (cm_shape_elements(x) == 0)
+        return cm_call_decline_empty(call, call->in[scores]);
     if (cm_tensor_count(call->in[labels]) != cm_shape_elements(x) / x->dims[1])
-        return cm_call_decline(call, "its operands differ in shape");
+        return cm_call_decline(call, "the operands differ in shape");
     if (call->n_in > weights && call->in[weights] &&
         cm_tensor_count(call->in[weights]) != x->dims[1])
-        return cm_call_decline(call, "it does not have one weight for each class");
+        return cm_call_decline(call, "operand 'weights' does not have one number for each class");
     return true;
 }
 
@@ -248,7 +250,8 @@ static enum cm_status run_loss_backward(struct cm_call *call)
     return CM_OK;
 }
 
-CM_KERNEL(cpu, SoftmaxCrossEntropyLoss, .accepts = accepts_loss_forward,
+CM_KERNEL(cpu, SoftmaxCrossEntropyLoss, .label = "loss by rows", .accepts = accepts_loss_forward,
           .prepare = prepare_loss_forward, .run = run_loss_forward);
-CM_KERNEL_IN(cpu, "ai.cameo", SoftmaxCrossEntropyLossGrad, .accepts = accepts_loss_backward,
-             .prepare = prepare_loss_backward, .run = run_loss_backward);
+CM_KERNEL_IN(cpu, "ai.cameo", SoftmaxCrossEntropyLossGrad, .label = "loss gradient by rows",
+             .accepts = accepts_loss_backward, .prepare = prepare_loss_backward,
+             .run = run_loss_backward);

@@ -36,9 +36,9 @@ static bool read_sizes(struct cm_call *call, struct nbits *p)
     p->block = cm_node_int(call->node, "block_size");
     if (p->n < 1 || p->n > MOST_SIZE || p->k < 1 || p->k > MOST_SIZE || p->block < 1 ||
         p->block > MOST_SIZE)
-        return cm_call_decline(call, "its sizes are out of range");
+        return cm_call_decline(call, "the sizes are out of range");
     if ((p->bits != 4 && p->bits != 8) || p->block % (2 * WIDTH))
-        return cm_call_decline(call, "its weights have %lld bits in blocks of %lld",
+        return cm_call_decline(call, "the weights have %lld bits in blocks of %lld",
                                (long long)p->bits, (long long)p->block);
     p->blocks = (p->k + p->block - 1) / p->block;
     p->row_bytes = p->blocks * (p->block * p->bits / 8);
@@ -51,7 +51,7 @@ static bool accepts_count(struct cm_call *call, int i, int64_t count)
 {
     const struct cm_tensor *p = operand(call, i);
     return !p || cm_tensor_count(p) == count ||
-           cm_call_decline(call, "input %d does not have %lld elements", i, (long long)count);
+           cm_call_decline(call, "operand %d does not have %lld elements", i, (long long)count);
 }
 
 static bool accepts(struct cm_call *call)
@@ -59,19 +59,19 @@ static bool accepts(struct cm_call *call)
     const struct cm_tensor *a = call->in[A], *zeros = operand(call, ZEROS);
     struct nbits p;
     if (a->type != CM_FLOAT)
-        return cm_call_decline(call, "its left operand is of type %s", cm_dtype_name(a->type));
+        return cm_call_decline_type(call, a);
     if (cm_this_machine() == CM_PLAIN)
         return cm_call_decline(call, "the processor has no AVX2");
     if (!read_sizes(call, &p))
         return false;
     if (a->shape.rank < 1 || a->shape.dims[a->shape.rank - 1] != p.k || p.m == 0)
-        return cm_call_decline(call, "its left operand is empty or has another width");
+        return cm_call_decline(call, "the left operand is empty or has another width");
     if (operand(call, G_IDX))
-        return cm_call_decline(call, "its weights are in groups of their own");
+        return cm_call_decline(call, "operand 'g_idx' is present");
     if (cm_node_int(call->node, "weight_prepacked"))
-        return cm_call_decline(call, "its weights are packed for a device");
+        return cm_call_decline(call, "the weights are packed for a device");
     if (zeros && zeros->type != CM_UINT8 && zeros->type != CM_FLOAT)
-        return cm_call_decline(call, "its zero points are of type %s", cm_dtype_name(zeros->type));
+        return cm_call_decline_type(call, zeros);
     const int64_t n_zeros = p.n * (zeros && zeros->type == CM_UINT8 ? p.zero_bytes : p.blocks);
     return accepts_count(call, B, p.n * p.row_bytes) &&
            accepts_count(call, SCALES, p.n * p.blocks) && accepts_count(call, ZEROS, n_zeros) &&
@@ -404,4 +404,5 @@ static enum cm_status run(struct cm_call *call)
     return CM_OK;
 }
 
-CM_KERNEL_IN(cpu, "com.microsoft", MatMulNBits, .accepts = accepts, .prepare = prepare, .run = run);
+CM_KERNEL_IN(cpu, "com.microsoft", MatMulNBits, .label = "packed-weight product",
+             .accepts = accepts, .prepare = prepare, .run = run);

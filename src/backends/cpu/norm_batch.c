@@ -489,19 +489,19 @@ static bool accepts_floats(struct cm_call *call, int x)
 {
     for (int i = 0; i < call->n_in; i++)
         if (!is_float(call->in[i]))
-            return cm_call_decline(call, "input %d is %s", i, cm_dtype_name(call->in[i]->type));
+            return cm_call_decline_type(call, call->in[i]);
     for (int o = 0; o < call->n_out; o++)
         if (!is_float(call->out[o]))
-            return cm_call_decline(call, "output %d is %s", o, cm_dtype_name(call->out[o]->type));
+            return cm_call_decline_type(call, call->out[o]);
     if (cm_shape_elements(&call->in[x]->shape) == 0)
-        return cm_call_decline(call, "it is empty");
+        return cm_call_decline_empty(call, call->in[x]);
     return true;
 }
 
 static bool accepts_forward(struct cm_call *call)
 {
     if (!cm_node_int(call->node, "training_mode"))
-        return cm_call_decline(call, "its statistics are given");
+        return cm_call_decline(call, "the statistics are given");
     return accepts_floats(call, X);
 }
 
@@ -518,7 +518,8 @@ static bool accepts_backward(struct cm_call *call)
     return true;
 }
 
-CM_KERNEL(cpu, BatchNormalization, .accepts = accepts_forward, .prepare = prepare_forward,
-          .run = run_forward, .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL_IN(cpu, "ai.cameo", BatchNormalizationGrad, .accepts = accepts_backward,
-             .prepare = prepare_backward, .run = run_backward, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(cpu, BatchNormalization, .label = "batch statistics", .accepts = accepts_forward,
+          .prepare = prepare_forward, .run = run_forward, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL_IN(cpu, "ai.cameo", BatchNormalizationGrad, .label = "batch statistics gradient",
+             .accepts = accepts_backward, .prepare = prepare_backward, .run = run_backward,
+             .layouts = CM_LAYOUT_CHOSEN);

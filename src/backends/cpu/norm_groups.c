@@ -69,8 +69,8 @@ static enum cm_status run_groups(struct cm_call *call)
 
 #define GROUPS .accepts = accepts_groups, .prepare = prepare_groups, .run = run_groups
 
-CM_KERNEL(cpu, InstanceNormalization, GROUPS);
-CM_KERNEL(cpu, GroupNormalization, GROUPS);
+CM_KERNEL(cpu, InstanceNormalization, .label = "normalization by rows", GROUPS);
+CM_KERNEL(cpu, GroupNormalization, .label = "normalization by rows", GROUPS);
 
 /* ---- LpNormalization along the last axis, with p = 2 ---- */
 
@@ -85,9 +85,9 @@ static bool accepts_lengths(struct cm_call *call)
     if (!accepts_groups(call))
         return false;
     if (cm_node_int(call->node, "p") != 2)
-        return cm_call_decline(call, "its p is not 2");
+        return cm_call_decline(call, "the p is not 2");
     if (!cm_axis_fix(cm_node_int(call->node, "axis"), x->rank, &axis) || axis != x->rank - 1)
-        return cm_call_decline(call, "its axis is not the last");
+        return cm_call_decline(call, "the axis is not the last");
     return true;
 }
 
@@ -123,5 +123,5 @@ static enum cm_status run_lengths(struct cm_call *call)
     return CM_OK;
 }
 
-CM_KERNEL(cpu, LpNormalization, .accepts = accepts_lengths, .prepare = prepare_lengths,
-          .run = run_lengths);
+CM_KERNEL(cpu, LpNormalization, .label = "normalization by rows", .accepts = accepts_lengths,
+          .prepare = prepare_lengths, .run = run_lengths);

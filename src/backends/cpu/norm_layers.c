@@ -36,7 +36,7 @@ static bool lies_over_row(struct cm_call *call, int i, const struct cm_shape *x,
         const int of_x = x->rank - p->rank + d;
         fits = p->dims[d] == (of_x < axis ? 1 : x->dims[of_x]);
     }
-    return fits || cm_call_decline(call, "input %d does not lie over each row once", i);
+    return fits || cm_call_decline(call, "operand %d does not have one number for each column", i);
 }
 
 /* x and scale are operands number x_at and scale_at. */
@@ -47,7 +47,7 @@ static bool accepts_rows(struct cm_call *call, int x_at, int scale_at)
     if (!cm_norm_accepts_floats(call, x_at))
         return false;
     if (!cm_axis_fix(cm_node_int(call->node, "axis"), x->rank, &axis))
-        return cm_call_decline(call, "its axis is out of range");
+        return cm_call_decline(call, "the axis is out of range");
     for (int i = scale_at; i < call->n_in; i++)
         if (call->in[i] && !lies_over_row(call, i, x, axis))
             return false;
@@ -198,7 +198,9 @@ static enum cm_status run_backward(struct cm_call *call)
 #define FORWARD  .accepts = accepts_forward, .prepare = prepare_forward, .run = run_forward
 #define BACKWARD .accepts = accepts_backward, .prepare = prepare_backward, .run = run_backward
 
-CM_KERNEL(cpu, LayerNormalization, FORWARD);
-CM_KERNEL(cpu, RMSNormalization, FORWARD);
-CM_KERNEL_IN(cpu, "ai.cameo", LayerNormalizationGrad, BACKWARD);
-CM_KERNEL_IN(cpu, "ai.cameo", RMSNormalizationGrad, BACKWARD);
+CM_KERNEL(cpu, LayerNormalization, .label = "normalization by rows", FORWARD);
+CM_KERNEL(cpu, RMSNormalization, .label = "normalization by rows", FORWARD);
+CM_KERNEL_IN(cpu, "ai.cameo", LayerNormalizationGrad, .label = "normalization gradient by rows",
+             BACKWARD);
+CM_KERNEL_IN(cpu, "ai.cameo", RMSNormalizationGrad, .label = "normalization gradient by rows",
+             BACKWARD);

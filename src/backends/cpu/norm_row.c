@@ -173,11 +173,11 @@ bool cm_norm_accepts_floats(struct cm_call *call, int x)
 {
     for (int i = 0; i < call->n_in; i++)
         if (call->in[i] && call->in[i]->type != CM_FLOAT)
-            return cm_call_decline(call, "input %d is %s", i, cm_dtype_name(call->in[i]->type));
+            return cm_call_decline_type(call, call->in[i]);
     for (int o = 0; o < call->n_out; o++)
         if (call->out[o] && call->out[o]->type != CM_FLOAT)
-            return cm_call_decline(call, "output %d is %s", o, cm_dtype_name(call->out[o]->type));
+            return cm_call_decline_type(call, call->out[o]);
     if (cm_tensor_count(call->in[x]) == 0)
-        return cm_call_decline(call, "it is empty");
+        return cm_call_decline_empty(call, call->in[x]);
     return true;
 }

@@ -57,11 +57,11 @@ static bool accepts(struct cm_call *call)
     const int rank = x->shape.rank;
     if (x->type != CM_FLOAT || !x->layout || rank < 3 ||
         x->layout->channel_block != x->shape.dims[1] || cm_tensor_bytes(x) != x->layout->bytes)
-        return cm_call_decline(call, "its operand does not lie with channels last");
+        return cm_call_decline(call, "the operand does not have channels last in memory");
     if (cm_node_int(call->node, "axis") != 1 || indices->shape.rank != 1)
-        return cm_call_decline(call, "it does not list channels");
+        return cm_call_decline(call, "the indices do not list channels");
     if (!cm_call_is_constant(call, 1) || indices->type != CM_INT64 || !indices->data)
-        return cm_call_decline(call, "its indices are not constant");
+        return cm_call_decline(call, "the indices are not constant");
     const int64_t count = indices->shape.dims[0], channels = x->shape.dims[1];
     struct picking *p = cm_call_state(call, sizeof *p);
     int64_t *list = cm_call_state(call, (size_t)(count + 1) * sizeof *list);
@@ -102,5 +102,5 @@ static enum cm_status run(struct cm_call *call)
     return CM_OK;
 }
 
-CM_KERNEL(cpu, Gather, .accepts = accepts, .prepare = prepare, .run = run,
-          .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(cpu, Gather, .label = "channels-last selection", .accepts = accepts, .prepare = prepare,
+          .run = run, .layouts = CM_LAYOUT_CHOSEN);

@@ -129,7 +129,9 @@ static enum cm_status run(struct cm_call *call)
     return CM_OK;
 }
 
-CM_KERNEL_IN(cpu, "ai.cameo", AveragePoolGrad, .accepts = accepts_average,
-             .prepare = prepare_average, .run = run, .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL_IN(cpu, "ai.cameo", GlobalAveragePoolGrad, .accepts = accepts_global,
-             .prepare = prepare_global, .run = run, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL_IN(cpu, "ai.cameo", AveragePoolGrad, .label = "pooling gradient",
+             .accepts = accepts_average, .prepare = prepare_average, .run = run,
+             .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL_IN(cpu, "ai.cameo", GlobalAveragePoolGrad, .label = "pooling gradient",
+             .accepts = accepts_global, .prepare = prepare_global, .run = run,
+             .layouts = CM_LAYOUT_CHOSEN);

@@ -220,13 +220,13 @@ static bool fits_columns(struct cm_call *call)
     const size_t last = kernel.count - 1;
     const int64_t dilation = last < dilations.count ? dilations.items[last] : 1;
     return (kernel.items[last] - 1) * dilation < COLUMNS ||
-           cm_call_decline(call, "its window is wider than %d", COLUMNS);
+           cm_call_decline(call, "the window is wider than %d", COLUMNS);
 }
 
 static bool accepts_forward(struct cm_call *call)
 {
     if (call->n_out < 2 || !call->out[1]) /* oneDNN is faster, and reads any layout */
-        return cm_call_decline(call, "its indices are not wanted");
+        return cm_call_decline(call, "the indices are not wanted");
     return pool_window_accepts(call, call->in[X], call->out[0], false) && fits_columns(call);
 }
 
@@ -282,6 +282,8 @@ static enum cm_status run_backward(struct cm_call *call)
     return CM_OK;
 }
 
-CM_KERNEL(cpu, MaxPool, .accepts = accepts_forward, .prepare = prepare_forward, .run = run_forward);
-CM_KERNEL_IN(cpu, "ai.cameo", MaxPoolGradFromX, .accepts = accepts_backward,
-             .prepare = prepare_backward, .run = run_backward, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(cpu, MaxPool, .label = "float pooling", .accepts = accepts_forward,
+          .prepare = prepare_forward, .run = run_forward);
+CM_KERNEL_IN(cpu, "ai.cameo", MaxPoolGradFromX, .label = "pooling gradient",
+             .accepts = accepts_backward, .prepare = prepare_backward, .run = run_backward,
+             .layouts = CM_LAYOUT_CHOSEN);

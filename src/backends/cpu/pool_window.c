@@ -70,22 +70,22 @@ bool pool_window_accepts(struct cm_call *call, const struct cm_tensor *x, const 
     const int rank = x->shape.rank - 2;
     struct pool_window w;
     if (x->type != CM_FLOAT)
-        return cm_call_decline(call, "it is %s", cm_dtype_name(x->type));
+        return cm_call_decline_type(call, x);
     if (rank < 1 || rank > POOL_AXES || y->shape.rank != x->shape.rank)
-        return cm_call_decline(call, "it has %d spatial axes", rank);
+        return cm_call_decline(call, "the image has %d spatial axes", rank);
     if (cm_tensor_count(x) == 0 || cm_tensor_count(y) == 0)
-        return cm_call_decline(call, "it is empty");
+        return cm_call_decline_empty(call, cm_tensor_count(x) == 0 ? x : y);
     if (x->shape.dims[0] != y->shape.dims[0] || x->shape.dims[1] != y->shape.dims[1])
-        return cm_call_decline(call, "its operands differ in batch or channels");
+        return cm_call_decline(call, "the operands differ in batch or channels");
     if (global)
         return true;
     if (cm_node_ints(call->node, "kernel_shape").count != (size_t)rank)
         return cm_call_decline(call, "kernel_shape is missing");
     if (!read_window(call->node, &x->shape, &y->shape, false, &w))
-        return cm_call_decline(call, "its window is out of range");
+        return cm_call_decline(call, "the window is out of range");
     if (w.kernel[0] * w.kernel[1] > MOST_TAPS ||
         w.kernel[0] * w.kernel[1] * w.kernel[2] > MOST_TAPS)
-        return cm_call_decline(call, "its window has more than %d elements", MOST_TAPS);
+        return cm_call_decline(call, "the window has more than %d elements", MOST_TAPS);
     return true;
 }
 

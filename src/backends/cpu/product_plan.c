@@ -45,8 +45,7 @@ static void pack_rows(const struct cm_tensor *from, struct cm_tensor *to, int64_
 
 static bool is_float(struct cm_call *call, const struct cm_tensor *tensor)
 {
-    return tensor->type == CM_FLOAT ||
-           cm_call_decline(call, "an operand is of type %s", cm_dtype_name(tensor->type));
+    return tensor->type == CM_FLOAT || cm_call_decline_type(call, tensor);
 }
 
 /* Axis i from the end, after those of the matrix. */
@@ -186,7 +185,7 @@ static bool place_right_operand(struct cm_call *call, struct cm_product_plan *pl
     plan->swapped = !plan->constant && !plain && gemm->m >= LEAST_SWAPPED &&
                     gemm->m <= MOST_SWAPPED && gemm->n >= gemm->m && gemm->k >= LEAST_SUM;
     if (!count_packed(plan))
-        return cm_call_decline(call, "its operands are too large");
+        return cm_call_decline(call, "the operands are too large");
     const bool has_rows = call->in[plan->b]->shape.dims[0] == (plain ? gemm->k : gemm->n);
     if (plan->constant)
         plan->layout =
@@ -209,11 +208,11 @@ bool cm_product_plan_suits(struct cm_call *call, const struct cm_product_plan *p
 {
     const int64_t m = plan->gemm.m;
     if (plan->n_axes > 0)
-        return cm_call_decline(call, "it has batches of right operands");
+        return cm_call_decline(call, "the right operand has batches");
     if (m >= ROWS_FOR_PACKING)
-        return cm_call_decline(call, "it has %d rows or more", ROWS_FOR_PACKING);
+        return cm_call_decline(call, "the left operand has %d rows or more", ROWS_FOR_PACKING);
     if (!plan->constant && !plan->in_place && !plan->swapped)
-        return cm_call_decline(call, "its right operand would have to be packed in each run");
+        return cm_call_decline(call, "the right operand would have to be packed in each run");
     return true;
 }
 
@@ -395,9 +394,9 @@ static bool accepts_rest(struct cm_call *call)
     return read_call(call) != NULL;
 }
 
-CM_KERNEL(cpu, MatMul, .accepts = accepts, .accepts_rest = accepts_rest,
+CM_KERNEL(cpu, MatMul, .label = "float product", .accepts = accepts, .accepts_rest = accepts_rest,
           .prepare = cm_product_plan_prepare, .run = cm_product_plan_run,
           .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL(cpu, Gemm, .accepts = accepts, .accepts_rest = accepts_rest,
+CM_KERNEL(cpu, Gemm, .label = "float product", .accepts = accepts, .accepts_rest = accepts_rest,
           .prepare = cm_product_plan_prepare, .run = cm_product_plan_run,
           .layouts = CM_LAYOUT_CHOSEN);

@@ -150,7 +150,7 @@ bool cm_product_read_followers(struct cm_call *call, struct cm_product_plan *pla
         if (!read_follower(call, plan, node))
             return false;
     return body->last->outputs[0] == body->outputs[0].value ||
-           cm_call_decline(call, "its result is not that of its last operator");
+           cm_call_decline(call, "the result is not that of the last operator");
 }
 
 /* NULL after declining. */
@@ -161,7 +161,7 @@ static struct cm_product_plan *read_region(struct cm_call *call)
     int in[3];
     if (!product || !(is_op(product, "MatMul") || is_op(product, "Gemm")) || body->n_outputs != 1 ||
         call->n_out != 1) {
-        cm_call_decline(call, "it does not begin with a matrix product");
+        cm_call_decline(call, "the group does not begin with a matrix product");
         return NULL;
     }
     if (!cm_product_places(call, product, in))
@@ -265,6 +265,6 @@ static enum cm_sharing share(const struct cm_node *node, int output, int input)
     return added->rank == y->rank ? CM_SHARE_OVERWRITE : CM_SHARE_NOTHING;
 }
 
-CM_KERNEL_IN(cpu, "ai.cameo", ProductRegion, .accepts = accepts, .accepts_rest = accepts_rest,
-             .prepare = cm_product_plan_prepare, .run = cm_product_plan_run, .share = share,
-             .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL_IN(cpu, "ai.cameo", ProductRegion, .label = "float product", .accepts = accepts,
+             .accepts_rest = accepts_rest, .prepare = cm_product_plan_prepare,
+             .run = cm_product_plan_run, .share = share, .layouts = CM_LAYOUT_CHOSEN);

@@ -28,11 +28,11 @@ static bool accepts(struct cm_call *call)
     struct cm_recurrent_plan *b = &p->base;
     *p = (struct backward_plan){0};
     if (call->in[X]->type != CM_FLOAT)
-        return cm_call_decline(call, "it is of type %s", cm_dtype_name(call->in[X]->type));
+        return cm_call_decline_type(call, call->in[X]);
     if (!cm_recurrent_plan(call->node, call->in[X], call->in[R], b) ||
         !cm_recurrent_panels(b, b->input, false, &b->w) ||
         !cm_recurrent_panels(b, b->hidden, false, &b->r))
-        return cm_call_decline(call, "its operands are too large");
+        return cm_call_decline(call, "the operands are too large");
     b->r.last_first = b->kind == CM_GRU;
     p->parts = b->kind == CM_LSTM ? 5 : b->kind == CM_GRU ? 4 : 0;
     p->gates_row = (b->gates + (b->kind == CM_GRU)) * b->hidden + CM_CELL_SLICE;
@@ -350,9 +350,9 @@ static enum cm_status run(struct cm_call *call)
     return CM_OK;
 }
 
-CM_KERNEL_IN(cpu, "ai.cameo", LSTMGrad, .accepts = accepts, .prepare = prepare, .run = run,
-             .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL_IN(cpu, "ai.cameo", GRUGrad, .accepts = accepts, .prepare = prepare, .run = run,
-             .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL_IN(cpu, "ai.cameo", RNNGrad, .accepts = accepts, .prepare = prepare, .run = run,
-             .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL_IN(cpu, "ai.cameo", LSTMGrad, .label = "recurrent gradient steps", .accepts = accepts,
+             .prepare = prepare, .run = run, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL_IN(cpu, "ai.cameo", GRUGrad, .label = "recurrent gradient steps", .accepts = accepts,
+             .prepare = prepare, .run = run, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL_IN(cpu, "ai.cameo", RNNGrad, .label = "recurrent gradient steps", .accepts = accepts,
+             .prepare = prepare, .run = run, .layouts = CM_LAYOUT_CHOSEN);

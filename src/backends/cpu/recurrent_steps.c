@@ -46,17 +46,17 @@ static bool accepts(struct cm_call *call)
     struct forward_plan *p = cm_call_state(call, sizeof *p);
     *p = (struct forward_plan){0};
     if (call->in[X]->type != CM_FLOAT)
-        return cm_call_decline(call, "it is of type %s", cm_dtype_name(call->in[X]->type));
+        return cm_call_decline_type(call, call->in[X]);
     if (!cm_recurrent_plan(call->node, call->in[X], call->in[R], &p->base) ||
         !cm_recurrent_panels(&p->base, p->base.input, true, &p->base.w) ||
         !cm_recurrent_panels(&p->base, p->base.hidden, true, &p->base.r))
-        return cm_call_decline(call, "its operands are too large");
+        return cm_call_decline(call, "the operands are too large");
     p->linear = cm_node_int(call->node, "linear_before_reset") != 0;
     p->coupled = cm_node_int(call->node, "input_forget") != 0;
     p->n_states = p->base.kind == CM_LSTM ? 2 : 1;
     p->is_usual = is_usual(call, p);
     if (reserve_of(call, p) && (!p->is_usual || cm_recurrent_operand(call, LENGTHS)))
-        return cm_call_decline(call, "it keeps the gates of an unusual form");
+        return cm_call_decline(call, "the gates have an unusual form, and training keeps them");
     return true;
 }
 
@@ -342,13 +342,13 @@ static enum cm_status run(struct cm_call *call)
     return CM_OK;
 }
 
-CM_KERNEL(cpu, LSTM, .accepts = accepts, .prepare = prepare, .run = run,
+CM_KERNEL(cpu, LSTM, .label = "recurrent steps", .accepts = accepts, .prepare = prepare, .run = run,
           .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL(cpu, GRU, .accepts = accepts, .prepare = prepare, .run = run,
+CM_KERNEL(cpu, GRU, .label = "recurrent steps", .accepts = accepts, .prepare = prepare, .run = run,
           .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL(cpu, RNN, .accepts = accepts, .prepare = prepare, .run = run,
+CM_KERNEL(cpu, RNN, .label = "recurrent steps", .accepts = accepts, .prepare = prepare, .run = run,
           .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL_IN(cpu, "ai.cameo", LSTMTraining, .accepts = accepts, .prepare = prepare, .run = run,
-             .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL_IN(cpu, "ai.cameo", GRUTraining, .accepts = accepts, .prepare = prepare, .run = run,
-             .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL_IN(cpu, "ai.cameo", LSTMTraining, .label = "recurrent steps", .accepts = accepts,
+             .prepare = prepare, .run = run, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL_IN(cpu, "ai.cameo", GRUTraining, .label = "recurrent steps", .accepts = accepts,
+             .prepare = prepare, .run = run, .layouts = CM_LAYOUT_CHOSEN);

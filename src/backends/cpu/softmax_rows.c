@@ -327,13 +327,13 @@ static bool accepts(struct cm_call *call, const struct cm_tensor *x)
     int axis;
     for (int i = 0; i < call->n_in; i++)
         if (call->in[i] && call->in[i]->type != CM_FLOAT)
-            return cm_call_decline(call, "input %d is %s", i, cm_dtype_name(call->in[i]->type));
+            return cm_call_decline_type(call, call->in[i]);
     if (cm_tensor_count(x) == 0)
-        return cm_call_decline(call, "it is empty");
+        return cm_call_decline_empty(call, x);
     if (shape->rank == 0 || !cm_axis_fix(cm_node_int(call->node, "axis"), shape->rank, &axis))
-        return cm_call_decline(call, "it has no axis");
+        return cm_call_decline(call, "the axis is out of range");
     return cm_shape_span(shape, axis + 1, shape->rank) == 1 || shape->dims[axis] < MOST_FLOATS ||
-           cm_call_decline(call, "its axis is long and not the last");
+           cm_call_decline(call, "the axis is long and not the last");
 }
 
 static bool accepts_forward(struct cm_call *call)
@@ -344,7 +344,7 @@ static bool accepts_forward(struct cm_call *call)
 static bool accepts_backward(struct cm_call *call)
 {
     if (!cm_shape_equal(&call->in[DY]->shape, &call->in[OF_Y]->shape))
-        return cm_call_decline(call, "its operands differ in shape");
+        return cm_call_decline(call, "the operands differ in shape");
     return accepts(call, call->in[OF_Y]);
 }
 
@@ -467,7 +467,7 @@ static enum cm_status run(struct cm_call *call)
 #define FORWARD  .accepts = accepts_forward, .prepare = prepare, .run = run
 #define BACKWARD .accepts = accepts_backward, .prepare = prepare, .run = run
 
-CM_KERNEL(cpu, Softmax, FORWARD);
-CM_KERNEL(cpu, LogSoftmax, FORWARD);
-CM_KERNEL_IN(cpu, "ai.cameo", SoftmaxGrad, BACKWARD);
-CM_KERNEL_IN(cpu, "ai.cameo", LogSoftmaxGrad, BACKWARD);
+CM_KERNEL(cpu, Softmax, .label = "softmax by rows", FORWARD);
+CM_KERNEL(cpu, LogSoftmax, .label = "softmax by rows", FORWARD);
+CM_KERNEL_IN(cpu, "ai.cameo", SoftmaxGrad, .label = "softmax gradient by rows", BACKWARD);
+CM_KERNEL_IN(cpu, "ai.cameo", LogSoftmaxGrad, .label = "softmax gradient by rows", BACKWARD);

@@ -44,13 +44,13 @@ static bool accepts(struct cm_call *call)
     const enum direction direction = direction_of(call->node, x->shape.rank);
     if (x->type != CM_FLOAT || direction == OTHER || cm_tensor_count(x) == 0 ||
         x->shape.rank > 2 + CM_CHANNELS_LAST_AXES || !cm_channels_last_found())
-        return cm_call_decline(call, "it does more than move channels of floats");
+        return cm_call_decline(call, "the node does more than move channels of floats");
     if (direction == FROM_END)
         return (!x->layout && is_for_convolutions(call->node)) ||
-               cm_call_decline(call, "its result is not for convolutions alone");
+               cm_call_decline(call, "the result is not for convolutions alone");
     return (x->layout && x->layout->channel_block == x->shape.dims[1] &&
             cm_tensor_bytes(x) == x->layout->bytes) ||
-           cm_call_decline(call, "its operand does not lie with channels last");
+           cm_call_decline(call, "the operand does not have channels last in memory");
 }
 
 static enum cm_status prepare(struct cm_call *call)
@@ -79,5 +79,5 @@ static enum cm_status run(struct cm_call *call)
     return CM_OK;
 }
 
-CM_KERNEL(cpu, Transpose, .accepts = accepts, .prepare = prepare, .run = run,
-          .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(cpu, Transpose, .label = "channels-last transpose", .accepts = accepts,
+          .prepare = prepare, .run = run, .layouts = CM_LAYOUT_CHOSEN);

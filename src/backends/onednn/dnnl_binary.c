@@ -30,16 +30,17 @@ static bool accepts(struct cm_call *call, enum cm_dnnl_joining kind)
     if (cm_dnnl_has_layout(call, 0) && cm_dnnl_has_layout(call, 1) &&
         cm_shape_equal(&call->in[0]->shape, &call->in[1]->shape) &&
         cm_layout_equal(call->in[0]->layout, call->in[1]->layout))
-        return cm_call_decline(call, "its operands lie the same");
+        return cm_call_decline(call, "both operands have the same layout");
     const bool commutes = kind == CM_DNNL_ADD || kind == CM_DNNL_MUL;
     const int lead = may_lead(call, 0) ? 0 : may_lead(call, 1) && commutes ? 1 : -1;
     if (lead < 0)
-        return cm_call_decline(call, "its operands are plain");
+        return cm_call_decline(call, "the operands have a plain layout");
     const int rank = call->out[0]->shape.rank;
     struct cm_dnnl_binary binary = {.kind = kind};
     if (!cm_dnnl_operand(call, CM_DNNL_IN(lead), CM_DNNL_GIVEN, &binary.a) ||
         !cm_dnnl_operand(call, CM_DNNL_OUT(0), CM_DNNL_GIVEN, &binary.y))
-        return cm_call_decline(call, "its rank is too high");
+        return cm_call_decline(call, "an operand is a scalar or has more than %d axes",
+                               CM_DNNL_MAX_RANK);
     set_aligned(&binary.b, call, 1 - lead, rank);
     if (cm_shape_equal(&call->in[1 - lead]->shape, &call->out[0]->shape))
         binary.b.order = CM_DNNL_CHANNELS_LAST;
@@ -66,11 +67,11 @@ static bool div_accepts(struct cm_call *call)
     return accepts(call, CM_DNNL_DIV);
 }
 
-CM_KERNEL(onednn, Add, .accepts = add_accepts, .prepare = cm_dnnl_prepare, .run = cm_dnnl_run,
-          .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL(onednn, Sub, .accepts = sub_accepts, .prepare = cm_dnnl_prepare, .run = cm_dnnl_run,
-          .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL(onednn, Mul, .accepts = mul_accepts, .prepare = cm_dnnl_prepare, .run = cm_dnnl_run,
-          .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL(onednn, Div, .accepts = div_accepts, .prepare = cm_dnnl_prepare, .run = cm_dnnl_run,
-          .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(onednn, Add, .label = "oneDNN arithmetic", .accepts = add_accepts,
+          .prepare = cm_dnnl_prepare, .run = cm_dnnl_run, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(onednn, Sub, .label = "oneDNN arithmetic", .accepts = sub_accepts,
+          .prepare = cm_dnnl_prepare, .run = cm_dnnl_run, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(onednn, Mul, .label = "oneDNN arithmetic", .accepts = mul_accepts,
+          .prepare = cm_dnnl_prepare, .run = cm_dnnl_run, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(onednn, Div, .label = "oneDNN arithmetic", .accepts = div_accepts,
+          .prepare = cm_dnnl_prepare, .run = cm_dnnl_run, .layouts = CM_LAYOUT_CHOSEN);

@@ -22,7 +22,7 @@ bool cm_conv_window_read(struct cm_call *call, const struct cm_node *conv, const
     if (!cm_dnnl_suits(call))
         return false;
     if (x->rank < 3 || x->rank > 2 + CM_CHANNELS_LAST_AXES)
-        return cm_call_decline(call, "it has %d spatial axes", x->rank - 2);
+        return cm_call_decline(call, "the image has %d spatial axes", x->rank - 2);
     if (!cm_dnnl_read_window(call, conv, x, weights->dims + 2, &w))
         return false;
     out->rank = w.rank;

@@ -11,19 +11,21 @@ static bool concat_accepts(struct cm_call *call)
     if (!cm_dnnl_suits(call))
         return false;
     if (call->n_in > MOST_INPUTS)
-        return cm_call_decline(call, "it has %d inputs", call->n_in);
+        return cm_call_decline(call, "the node has %d inputs", call->n_in);
     for (int i = 0; i < call->n_in; i++)
         any = any || cm_dnnl_has_layout(call, i);
     if (!any)
-        return cm_call_decline(call, "its operands are plain");
+        return cm_call_decline(call, "the operands have a plain layout");
     for (int i = 0; i < call->n_in; i++)
         if (!cm_dnnl_operand(call, CM_DNNL_IN(i), CM_DNNL_CHANNELS_LAST, &x[i]))
-            return cm_call_decline(call, "its rank is too high");
+            return cm_call_decline(call, "an operand is a scalar or has more than %d axes",
+                                   CM_DNNL_MAX_RANK);
     if (!cm_dnnl_operand(call, CM_DNNL_OUT(0), CM_DNNL_CHANNELS_LAST, &y))
-        return cm_call_decline(call, "its rank is too high");
+        return cm_call_decline(call, "an operand is a scalar or has more than %d axes",
+                               CM_DNNL_MAX_RANK);
     const int64_t axis = cm_node_int(call->node, "axis");
     return cm_dnnl_make_concat(call, x, call->n_in, (int)(axis < 0 ? axis + y.rank : axis), &y);
 }
 
-CM_KERNEL(onednn, Concat, .accepts = concat_accepts, .prepare = cm_dnnl_prepare, .run = cm_dnnl_run,
-          .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(onednn, Concat, .label = "oneDNN concatenation", .accepts = concat_accepts,
+          .prepare = cm_dnnl_prepare, .run = cm_dnnl_run, .layouts = CM_LAYOUT_CHOSEN);

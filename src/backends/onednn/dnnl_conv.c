@@ -44,13 +44,14 @@ static bool read_operands(struct cm_call *call, const struct cm_dnnl_product *pr
     const struct cm_shape *weights = &call->in[product->in[1]]->shape;
     const int rank = x->rank - 2;
     if (rank < 1 || rank > 3)
-        return cm_call_decline(call, "it has %d spatial axes", rank);
+        return cm_call_decline(call, "the image has %d spatial axes", rank);
     if (!cm_dnnl_operand(call, CM_DNNL_IN(product->in[0]), CM_DNNL_FREE, &conv->x) ||
         !cm_dnnl_operand(call, CM_DNNL_IN(product->in[1]), CM_DNNL_FREE, &conv->weights) ||
         !cm_dnnl_operand(call, CM_DNNL_OUT(0), CM_DNNL_FREE, &conv->y) ||
         (product->in[2] >= 0 &&
          !cm_dnnl_operand(call, CM_DNNL_IN(product->in[2]), CM_DNNL_PLAIN, &conv->bias)))
-        return cm_call_decline(call, "its rank is too high");
+        return cm_call_decline(call, "an operand is a scalar or has more than %d axes",
+                               CM_DNNL_MAX_RANK);
     return cm_dnnl_read_window(call, product->node, x, weights->dims + 2, &conv->window) &&
            cm_dnnl_set_followers(call, product, CM_DNNL_CHANNELS_AT_1, &conv->y, &conv->bias,
                                  &conv->posts);
@@ -73,8 +74,8 @@ static bool conv_accepts(struct cm_call *call)
     return cm_dnnl_accept_conv(call, &product);
 }
 
-CM_KERNEL(onednn, Conv, .accepts = conv_accepts, .prepare = cm_dnnl_prepare, .run = cm_dnnl_run,
-          .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(onednn, Conv, .label = "oneDNN convolution", .accepts = conv_accepts,
+          .prepare = cm_dnnl_prepare, .run = cm_dnnl_run, .layouts = CM_LAYOUT_CHOSEN);
 
 /* ---- transposed ---- */
 
@@ -112,12 +113,12 @@ bool cm_dnnl_accept_conv_transpose(struct cm_call *call, const struct cm_dnnl_pr
     struct cm_dnnl_conv conv = {0};
     const struct cm_str automatic = cm_node_str(product->node, "auto_pad");
     if (cm_str_starts(automatic, "SAME") || cm_node_ints(product->node, "output_shape").count)
-        return cm_call_decline(call, "its pads follow from the size of its result");
+        return cm_call_decline(call, "the padding follows from the size of the result");
     if (!read_operands(call, product, &conv))
         return false;
     const int64_t groups = cm_node_int(product->node, "group");
     if (groups > INT32_MAX)
-        return cm_call_decline(call, "it has too many groups");
+        return cm_call_decline(call, "the convolution has too many groups");
     cm_dnnl_exchange_channels(&conv.weights, (int)groups);
     cm_dnnl_fit_pads(&call->in[product->in[0]]->shape, &call->out[0]->shape, &conv.window);
     return choose_order(call, &conv, cm_dnnl_make_deconv);
@@ -129,5 +130,6 @@ static bool conv_transpose_accepts(struct cm_call *call)
     return cm_dnnl_accept_conv_transpose(call, &product);
 }
 
-CM_KERNEL(onednn, ConvTranspose, .accepts = conv_transpose_accepts, .prepare = cm_dnnl_prepare,
-          .run = cm_dnnl_run, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(onednn, ConvTranspose, .label = "oneDNN transposed convolution",
+          .accepts = conv_transpose_accepts, .prepare = cm_dnnl_prepare, .run = cm_dnnl_run,
+          .layouts = CM_LAYOUT_CHOSEN);

@@ -25,10 +25,10 @@ static bool read_gradients(struct cm_call *call, struct cm_dnnl_conv_grad *grad)
     const int64_t groups = cm_node_int(call->node, "group");
     const int rank = x->rank - 2;
     if (rank < 1 || rank > 3)
-        return cm_call_decline(call, "it has %d spatial axes", rank);
+        return cm_call_decline(call, "the image has %d spatial axes", rank);
     if (dy->rank != x->rank || weights->rank != x->rank || groups < 1 || groups > INT32_MAX ||
         weights->dims[0] % groups)
-        return cm_call_decline(call, "its operands do not fit each other");
+        return cm_call_decline(call, "the operands do not fit each other");
     if (is_wanted(call, D_B) && !is_wanted(call, D_W))
         return cm_call_decline(call, "the gradient of the bias is wanted, not that of W");
     const struct {
@@ -40,7 +40,8 @@ static bool read_gradients(struct cm_call *call, struct cm_dnnl_conv_grad *grad)
     for (size_t i = 0; i < CM_COUNT(all); i++)
         if ((all[i].place >= 0 || is_wanted(call, ~all[i].place)) &&
             !cm_dnnl_operand(call, all[i].place, CM_DNNL_FREE, all[i].operand))
-            return cm_call_decline(call, "its rank is too high");
+            return cm_call_decline(call, "an operand is a scalar or has more than %d axes",
+                                   CM_DNNL_MAX_RANK);
     grad->db.order = CM_DNNL_PLAIN;
     grad->dw.order = CM_DNNL_MOVED; /* weights and what optimizers keep of them are rows */
     if (!cm_dnnl_read_window_to(call, call->node, x, dy, weights->dims + 2, &grad->window))
@@ -191,11 +192,14 @@ static bool conv_transpose_grad_accepts(struct cm_call *call)
     struct cm_dnnl_conv_grad grad = {.transposed = true};
     const struct cm_str automatic = cm_node_str(call->node, "auto_pad");
     if (cm_str_starts(automatic, "SAME") || cm_node_ints(call->node, "output_shape").count)
-        return cm_call_decline(call, "its pads follow from the size of its result");
+        return cm_call_decline(call, "the padding follows from the size of the result");
     return read_gradients(call, &grad) && choose_gradient_order(call, &grad);
 }
 
-CM_KERNEL_IN(onednn, "ai.cameo", ConvGrad, .accepts = conv_grad_accepts,
-             .prepare = conv_grad_prepare, .run = conv_grad_run, .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL_IN(onednn, "ai.cameo", ConvTransposeGrad, .accepts = conv_transpose_grad_accepts,
-             .prepare = cm_dnnl_prepare, .run = cm_dnnl_run, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL_IN(onednn, "ai.cameo", ConvGrad, .label = "oneDNN convolution gradient",
+             .accepts = conv_grad_accepts, .prepare = conv_grad_prepare, .run = conv_grad_run,
+             .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL_IN(onednn, "ai.cameo", ConvTransposeGrad,
+             .label = "oneDNN transposed convolution gradient",
+             .accepts = conv_transpose_grad_accepts, .prepare = cm_dnnl_prepare, .run = cm_dnnl_run,
+             .layouts = CM_LAYOUT_CHOSEN);

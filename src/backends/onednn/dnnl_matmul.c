@@ -58,7 +58,7 @@ bool cm_dnnl_accept_matmul(struct cm_call *call, const struct cm_dnnl_product *p
     const struct cm_shape *a = &call->in[product->in[0]]->shape;
     const struct cm_shape *b = &call->in[product->in[1]]->shape;
     if (a->rank < 2 || b->rank < 2)
-        return cm_call_decline(call, "one of its operands is a vector");
+        return cm_call_decline(call, "one of the operands is a vector");
     struct cm_dnnl_matmul matmul = matmul_of(product);
     const int64_t m = dim_from_end(a, 1), k = dim_from_end(a, 0);
     const int64_t n = dim_from_end(b, product->turned);
@@ -72,7 +72,8 @@ bool cm_dnnl_accept_matmul(struct cm_call *call, const struct cm_dnnl_product *p
     }
     const int rank = a->rank > b->rank ? a->rank : b->rank;
     if (rank > CM_DNNL_MAX_RANK)
-        return cm_call_decline(call, "its rank is too high");
+        return cm_call_decline(call, "an operand is a scalar or has more than %d axes",
+                               CM_DNNL_MAX_RANK);
     set_batched(&matmul.a, a, rank);
     set_batched(&matmul.b, b, rank);
     set_batched(&matmul.y, &call->out[0]->shape, rank);
@@ -85,8 +86,8 @@ static bool matmul_accepts(struct cm_call *call)
     return cm_dnnl_accept_matmul(call, &product);
 }
 
-CM_KERNEL(onednn, MatMul, .accepts = matmul_accepts, .prepare = cm_dnnl_prepare, .run = cm_dnnl_run,
-          .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(onednn, MatMul, .label = "oneDNN product", .accepts = matmul_accepts,
+          .prepare = cm_dnnl_prepare, .run = cm_dnnl_run, .layouts = CM_LAYOUT_CHOSEN);
 
 /* ---- Gemm ---- */
 
@@ -137,5 +138,5 @@ static bool gemm_accepts(struct cm_call *call)
     return cm_dnnl_accept_gemm(call, &product);
 }
 
-CM_KERNEL(onednn, Gemm, .accepts = gemm_accepts, .prepare = cm_dnnl_prepare, .run = cm_dnnl_run,
-          .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(onednn, Gemm, .label = "oneDNN product", .accepts = gemm_accepts,
+          .prepare = cm_dnnl_prepare, .run = cm_dnnl_run, .layouts = CM_LAYOUT_CHOSEN);

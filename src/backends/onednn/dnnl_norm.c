@@ -7,18 +7,20 @@ static bool batch_norm_accepts(struct cm_call *call)
     if (!cm_dnnl_suits(call))
         return false;
     if (cm_node_int(call->node, "training_mode"))
-        return cm_call_decline(call, "it is in training mode");
+        return cm_call_decline(call, "the node is in training mode");
     if (call->in[0]->shape.rank < 2 || call->in[0]->shape.rank > 5)
-        return cm_call_decline(call, "it has rank %d", call->in[0]->shape.rank);
+        return cm_call_decline(call, "the image has rank %d", call->in[0]->shape.rank);
     struct cm_dnnl_batch_norm norm = {.epsilon = cm_node_float(call->node, "epsilon")};
     struct cm_dnnl_operand *const by_channel[] = {&norm.scale, &norm.shift, &norm.mean,
                                                   &norm.variance};
     for (int i = 0; i < 4; i++)
         if (!cm_dnnl_operand(call, CM_DNNL_IN(i + 1), CM_DNNL_PLAIN, by_channel[i]))
-            return cm_call_decline(call, "its rank is too high");
+            return cm_call_decline(call, "an operand is a scalar or has more than %d axes",
+                                   CM_DNNL_MAX_RANK);
     if (!cm_dnnl_operand(call, CM_DNNL_IN(0), CM_DNNL_GIVEN, &norm.x) ||
         !cm_dnnl_operand(call, CM_DNNL_OUT(0), CM_DNNL_GIVEN, &norm.y))
-        return cm_call_decline(call, "its rank is too high");
+        return cm_call_decline(call, "an operand is a scalar or has more than %d axes",
+                               CM_DNNL_MAX_RANK);
     return cm_dnnl_make_batch_norm(call, &norm);
 }
 
@@ -34,16 +36,18 @@ static bool lrn_accepts(struct cm_call *call)
     };
     /* An even window has no middle: ONNX and oneDNN lay it differently. */
     if (lrn.size < 1 || lrn.size % 2 == 0)
-        return cm_call_decline(call, "its size is even");
+        return cm_call_decline(call, "the size is even");
     if (call->in[0]->shape.rank != 4)
-        return cm_call_decline(call, "it has rank %d", call->in[0]->shape.rank);
+        return cm_call_decline(call, "the image has rank %d", call->in[0]->shape.rank);
     if (!cm_dnnl_operand(call, CM_DNNL_IN(0), CM_DNNL_GIVEN, &lrn.x) ||
         !cm_dnnl_operand(call, CM_DNNL_OUT(0), CM_DNNL_GIVEN, &lrn.y))
-        return cm_call_decline(call, "its rank is too high");
+        return cm_call_decline(call, "an operand is a scalar or has more than %d axes",
+                               CM_DNNL_MAX_RANK);
     return cm_dnnl_make_lrn(call, &lrn);
 }
 
-CM_KERNEL(onednn, BatchNormalization, .accepts = batch_norm_accepts, .prepare = cm_dnnl_prepare,
-          .run = cm_dnnl_run, .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL(onednn, LRN, .accepts = lrn_accepts, .prepare = cm_dnnl_prepare, .run = cm_dnnl_run,
+CM_KERNEL(onednn, BatchNormalization, .label = "oneDNN normalization",
+          .accepts = batch_norm_accepts, .prepare = cm_dnnl_prepare, .run = cm_dnnl_run,
           .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(onednn, LRN, .label = "oneDNN normalization", .accepts = lrn_accepts,
+          .prepare = cm_dnnl_prepare, .run = cm_dnnl_run, .layouts = CM_LAYOUT_CHOSEN);

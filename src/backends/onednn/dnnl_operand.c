@@ -17,27 +17,28 @@ bool cm_dnnl_operand(const struct cm_call *call, int place, enum cm_dnnl_order o
     return true;
 }
 
-static bool suits(struct cm_call *call, const struct cm_tensor *tensor, const char *kind, int i)
+static bool suits(struct cm_call *call, const struct cm_tensor *tensor)
 {
     int64_t count;
     if (!tensor)
         return true;
     if (tensor->type != CM_FLOAT)
-        return cm_call_decline(call, "%s %d is %s", kind, i, cm_dtype_name(tensor->type));
+        return cm_call_decline_type(call, tensor);
     if (!cm_shape_count(&tensor->shape, &count) || count > INT32_MAX)
-        return cm_call_decline(call, "%s %d has more than 2^31 - 1 elements", kind, i);
+        return cm_call_decline(call, "%s has more than 2^31 - 1 elements",
+                               cm_call_describe(call, tensor).text);
     if (count == 0)
-        return cm_call_decline(call, "%s %d is empty", kind, i);
+        return cm_call_decline_empty(call, tensor);
     return true;
 }
 
 bool cm_dnnl_suits(struct cm_call *call)
 {
     for (int i = 0; i < call->n_in; i++)
-        if (!suits(call, call->in[i], "input", i))
+        if (!suits(call, call->in[i]))
             return false;
     for (int o = 0; o < call->n_out; o++)
-        if (!suits(call, call->out[o], "output", o))
+        if (!suits(call, call->out[o]))
             return false;
     return true;
 }
@@ -73,7 +74,7 @@ static bool read_axis(struct cm_call *call, const struct cm_node *node, const st
     w->stride[axis] = at < strides.count ? strides.items[at] : 1;
     w->dilation[axis] = at < dilations.count ? dilations.items[at] : 1;
     if (w->kernel[axis] > MOST || w->stride[axis] > MOST || w->dilation[axis] > MOST)
-        return cm_call_decline(call, "its window is larger than oneDNN's sizes go");
+        return cm_call_decline(call, "the window is larger than oneDNN's sizes go");
     if (cm_str_is(automatic, "SAME_UPPER") || cm_str_is(automatic, "SAME_LOWER"))
         same_pads(w, axis, size, result, cm_str_is(automatic, "SAME_UPPER"));
     else if (!cm_str_is(automatic, "VALID") && pads.count == 2 * rank) {
@@ -81,9 +82,9 @@ static bool read_axis(struct cm_call *call, const struct cm_node *node, const st
         w->pad_end[axis] = pads.items[at + rank];
     }
     if (w->pad_begin[axis] < 0 || w->pad_end[axis] < 0)
-        return cm_call_decline(call, "its padding is negative");
+        return cm_call_decline(call, "the padding is negative");
     if (w->pad_begin[axis] > MOST || w->pad_end[axis] > MOST)
-        return cm_call_decline(call, "its window is larger than oneDNN's sizes go");
+        return cm_call_decline(call, "the window is larger than oneDNN's sizes go");
     return true;
 }
 

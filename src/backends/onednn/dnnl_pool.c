@@ -25,7 +25,7 @@ static bool stretch(struct cm_call *call, struct cm_dnnl_window *w, enum cm_dnnl
         if (w->pad_begin[axis] >= extent || w->pad_end[axis] >= extent)
             return cm_call_decline(call, "a window lies in the padding alone");
         if (kind != CM_DNNL_MAX && w->dilation[axis] != 1)
-            return cm_call_decline(call, "its window has holes");
+            return cm_call_decline(call, "the window has holes");
     }
     return true;
 }
@@ -36,7 +36,7 @@ static bool make(struct cm_call *call, enum cm_dnnl_pooling kind, const int64_t 
 {
     const int rank = call->in[0]->shape.rank - 2;
     if (rank < 1 || rank > 3)
-        return cm_call_decline(call, "it has %d spatial axes", rank);
+        return cm_call_decline(call, "the image has %d spatial axes", rank);
     struct cm_dnnl_pool pool = {.kind = kind};
     if (is_global) {
         pool.window.rank = rank;
@@ -51,7 +51,8 @@ static bool make(struct cm_call *call, enum cm_dnnl_pooling kind, const int64_t 
     if (!cm_dnnl_operand(call, CM_DNNL_IN(0), CM_DNNL_GIVEN, &pool.x) ||
         !cm_dnnl_operand(call, CM_DNNL_OUT(0),
                          cm_dnnl_has_layout(call, 0) ? CM_DNNL_FREE : CM_DNNL_PLAIN, &pool.y))
-        return cm_call_decline(call, "its rank is too high");
+        return cm_call_decline(call, "an operand is a scalar or has more than %d axes",
+                               CM_DNNL_MAX_RANK);
     return cm_dnnl_make_pool(call, &pool);
 }
 
@@ -221,11 +222,11 @@ static enum cm_status global_max_run(struct cm_call *call)
     return max_run_over(call, call->in[0]->shape.dims + 2, true);
 }
 
-CM_KERNEL(onednn, MaxPool, .accepts = max_accepts, .prepare = cm_dnnl_prepare, .run = max_run,
-          .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL(onednn, AveragePool, .accepts = average_accepts, .prepare = cm_dnnl_prepare,
-          .run = cm_dnnl_run, .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL(onednn, GlobalAveragePool, .accepts = global_average_accepts, .prepare = cm_dnnl_prepare,
-          .run = cm_dnnl_run, .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL(onednn, GlobalMaxPool, .accepts = global_max_accepts, .prepare = cm_dnnl_prepare,
-          .run = global_max_run, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(onednn, MaxPool, .label = "oneDNN pooling", .accepts = max_accepts,
+          .prepare = cm_dnnl_prepare, .run = max_run, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(onednn, AveragePool, .label = "oneDNN pooling", .accepts = average_accepts,
+          .prepare = cm_dnnl_prepare, .run = cm_dnnl_run, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(onednn, GlobalAveragePool, .label = "oneDNN pooling", .accepts = global_average_accepts,
+          .prepare = cm_dnnl_prepare, .run = cm_dnnl_run, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(onednn, GlobalMaxPool, .label = "oneDNN pooling", .accepts = global_max_accepts,
+          .prepare = cm_dnnl_prepare, .run = global_max_run, .layouts = CM_LAYOUT_CHOSEN);

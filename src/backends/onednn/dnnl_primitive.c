@@ -197,7 +197,7 @@ static bool take_desc(struct cm_call *call, struct dnnl_work *p, int status,
         work_release(p);
         return !cm_dnnl_out_of_memory(call);
     }
-    return p->desc || decline(call, p, "oneDNN has no primitive for it");
+    return p->desc || decline(call, p, "oneDNN has no primitive for these operands");
 }
 
 /* The same, and false when oneDNN has nothing good. */
@@ -207,9 +207,9 @@ static bool accept(struct cm_call *call, struct dnnl_work *p, int status,
     if (!take_desc(call, p, status, making))
         return false;
     if (starts_with(implementation(p), "ref"))
-        return decline(call, p, "oneDNN has only its reference code for it");
+        return decline(call, p, "oneDNN has only reference code for these operands");
     if (!can_be_compared(p))
-        return decline(call, p, "oneDNN arranges an operand in a way of its own");
+        return decline(call, p, "oneDNN arranges an operand in a layout of its own");
     return true;
 }
 
@@ -320,7 +320,7 @@ static bool accept_conv(struct cm_call *call, struct dnnl_work *p, int status,
     if (!accept(call, p, status, making))
         return false;
     if (direct && strstr(implementation(p), "gemm"))
-        return decline(call, p, "oneDNN has no direct convolution for it");
+        return decline(call, p, "oneDNN has no direct convolution for these operands");
     return true;
 }
 

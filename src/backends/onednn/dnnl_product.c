@@ -49,7 +49,8 @@ static bool add_post(struct cm_call *call, struct cm_dnnl_posts *posts,
         return true;
     }
     if (posts->count == CM_DNNL_MOST_POSTS)
-        return cm_call_decline(call, "more than %d operators follow it", CM_DNNL_MOST_POSTS);
+        return cm_call_decline(call, "more than %d operators follow the product",
+                               CM_DNNL_MOST_POSTS);
     posts->items[posts->count++] = *post;
     return true;
 }

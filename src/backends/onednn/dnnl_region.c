@@ -128,11 +128,11 @@ static bool read_add(struct chain_walk *walk, cm_value other)
     if (read_number(walk->body, other, &number))
         return add_function(walk, CM_DNNL_LINEAR, 1, number);
     if (follower.place < 0)
-        return cm_call_decline(walk->call, "it adds what it computes itself");
+        return cm_call_decline(walk->call, "the chain adds a value that the chain computes");
     if (!read_extent(walk, follower.place, &follower.extent))
         return cm_call_decline(walk->call, "oneDNN cannot repeat the operand of Add that way");
     if (is_operand_of_product(walk->product, follower.place))
-        return cm_call_decline(walk->call, "it adds an operand of the product");
+        return cm_call_decline(walk->call, "the chain adds an operand of the product");
     return add_follower(walk, follower);
 }
 
@@ -141,7 +141,8 @@ static bool read_mul(struct chain_walk *walk, cm_value other)
     float number;
     return read_number(walk->body, other, &number)
                ? add_function(walk, CM_DNNL_LINEAR, number, 0)
-               : cm_call_decline(walk->call, "it multiplies by what is not a constant number");
+               : cm_call_decline(walk->call,
+                                 "the chain multiplies by a value that is not a constant number");
 }
 
 static bool read_clip(struct chain_walk *walk, const struct cm_node *node)
@@ -209,7 +210,7 @@ static bool read_chain(struct chain_walk *walk, const struct cm_node *product)
     walk->value = product->outputs[0];
     for (const struct cm_node *node = product->next; node; node = node->next) {
         if (!is_link(walk, node))
-            return cm_call_decline(walk->call, "its operators are not a chain");
+            return cm_call_decline(walk->call, "the operators after the product are not a chain");
         if (is_gate(walk, node)) {
             node = node->next;
             if (!add_function(walk, CM_DNNL_SWISH, 1, 0))
@@ -220,7 +221,7 @@ static bool read_chain(struct chain_walk *walk, const struct cm_node *product)
         walk->value = node->outputs[0];
     }
     return walk->value == walk->body->outputs[0].value ||
-           cm_call_decline(walk->call, "its operators are not a chain");
+           cm_call_decline(walk->call, "the operators after the product are not a chain");
 }
 
 static bool read_product(struct cm_call *call, const struct cm_graph *body,
@@ -374,7 +375,8 @@ static bool region_accepts(struct cm_call *call)
         if (is_op(first, products[i].op))
             accept = products[i].accept;
     if (!accept || body->n_outputs != 1 || call->n_out != 1 || call->n_in > MOST_OPERANDS)
-        return cm_call_decline(call, "it is not a product and a chain of operators after it");
+        return cm_call_decline(
+            call, "the group is not a product and a chain of operators after the product");
     struct chain_walk walk = {.call = call,
                               .body = body,
                               .product = &product,
@@ -423,6 +425,6 @@ static enum cm_sharing region_share(const struct cm_node *node, int output, int 
     return is_added && def->fact.type->rank == y->rank ? CM_SHARE_OVERWRITE : CM_SHARE_NOTHING;
 }
 
-CM_KERNEL_IN(onednn, "ai.cameo", ProductRegion, .accepts = region_accepts,
-             .prepare = region_prepare, .run = region_run, .share = region_share,
-             .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL_IN(onednn, "ai.cameo", ProductRegion, .label = "oneDNN product",
+             .accepts = region_accepts, .prepare = region_prepare, .run = region_run,
+             .share = region_share, .layouts = CM_LAYOUT_CHOSEN);

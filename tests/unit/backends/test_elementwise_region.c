@@ -464,7 +464,7 @@ static void declines(struct cm_arena *arena)
     add_operand(&t, CM_FLOAT, &CM_SHAPE(5));
     t.results[t.n_results++] = emit(&t, "Neg", t.values[1], 0);
     t.results[t.n_results++] = emit(&t, "Add", t.values[0], t.values[1]);
-    check_declined(&t, "its results have different shapes");
+    check_declined(&t, "the results have different shapes");
 
     begin(&t, arena, 2);
     add_operand(&t, CM_FLOAT, &CM_SHAPE(4, 5));

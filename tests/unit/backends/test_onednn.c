@@ -292,7 +292,7 @@ void test_conv_transpose__agrees_with_the_reference(void)
     CHECK_CONVS(cases);
     check_declines("g (float[1,4,5,5] x, float[4,4,3,3] w) => (y)"
                    " { y = ConvTranspose<auto_pad = \"SAME_UPPER\", strides = [2, 2]>(x, w) }",
-                   "pads follow from the size of its result");
+                   "padding follows from the size of the result");
 }
 
 void test_conv_grad__says_why_it_declines(void)
@@ -302,17 +302,17 @@ void test_conv_grad__says_why_it_declines(void)
                    "the gradient of the bias is wanted, not that of W");
     check_declines("g (double[1,4,3,3] dy, double[1,3,5,5] x, double[4,3,3,3] w) => (dx)"
                    " { dx = ai.cameo.ConvGrad(dy, x, w) }",
-                   "onednn: input 0 is double");
+                   "oneDNN convolution gradient: operand 'dY' is double");
 }
 
 void test_conv__says_why_it_declines(void)
 {
     check_declines("g (double[1,3,5,5] x, double[4,3,3,3] w) => (y) { y = Conv(x, w) }",
-                   "onednn: input 0 is double");
+                   "oneDNN convolution: operand 'X' is double");
     check_declines("g (float[1,2,2,2,2,2] x, float[2,2,1,1,1,1] w) => (y) { y = Conv(x, w) }",
-                   "onednn: it has 4 spatial axes");
+                   "oneDNN convolution: the image has 4 spatial axes");
     check_declines("g (float[0,3,5,5] x, float[4,3,3,3] w) => (y) { y = Conv(x, w) }",
-                   "onednn: input 0 is empty");
+                   "oneDNN convolution: operand 'X' is empty");
 }
 
 /* ---- products ---- */
@@ -356,9 +356,9 @@ void test_gemm__says_why_it_declines(void)
 {
     check_declines("g (float[8,20] a, float[20,9] b, float[9] c) => (y)"
                    " { y = Gemm<beta = 2.0>(a, b, c) }",
-                   "onednn: alpha or beta is not 1");
+                   "oneDNN product: alpha or beta is not 1");
     check_declines("g (float[8,20] a, float[20,9] b, float[8,9] c) => (y) { y = Gemm(a, b, c) }",
-                   "onednn: C is not one row");
+                   "oneDNN product: C is not one row");
 }
 
 /* ---- pooling and normalization ---- */
@@ -442,7 +442,7 @@ void test_pooling__says_why_it_declines(void)
 {
     check_declines("g (float[1,3,9,9] x) => (y)"
                    " { y = AveragePool<kernel_shape = [3, 3], dilations = [2, 2]>(x) }",
-                   "onednn: its window has holes");
+                   "oneDNN pooling: the window has holes");
 }
 
 void test_batch_normalization__agrees_with_the_reference(void)
@@ -467,7 +467,7 @@ void test_lrn__agrees_with_the_reference(void)
     model = "g (float[1,32,6,5] x) => (y) { y = LRN<size = 3, alpha = 0.1, beta = 0.5>(x) }";
     check_in_arena(compare_in);
     check_declines("g (float[1,8,6,5] x) => (y) { y = LRN<size = 4>(x) }",
-                   "onednn: its size is even");
+                   "oneDNN normalization: the size is even");
 }
 
 /* ---- layouts ---- */
