@@ -11,6 +11,7 @@ import numpy
 
 from . import _cameo
 from ._arrays import DTYPES, NAMES, number_of, parse_type
+from ._check import Fixed
 
 if typing.TYPE_CHECKING:
     from .ort import InferenceSession
@@ -18,7 +19,7 @@ if typing.TYPE_CHECKING:
 DeviceName = typing.Union[str, "OrtDevice"]
 
 
-class OrtDevice:
+class OrtDevice(Fixed):
     """Where memory is: the CPU."""
 
     def __init__(self, name: str = "cpu", index: int = 0) -> None:
@@ -72,7 +73,7 @@ def _at(pointer: int, shape: typing.Sequence[int], element_type: typing.Any) -> 
     return numpy.ndarray(tuple(shape), dtype, memoryview(memory))
 
 
-class OrtValue:
+class OrtValue(Fixed):
     """A tensor, sequence, map or optional.
 
     >>> import cameo as ort, numpy
@@ -180,7 +181,7 @@ class OrtValue:
         return False
 
 
-class IOBinding:
+class IOBinding(Fixed):
     """Inputs and outputs in memory of the caller's, from one run to the next. InferenceSession.io_binding makes one.
 
     >>> import cameo as ort, numpy

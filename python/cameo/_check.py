@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from operator import index
 
@@ -12,6 +13,32 @@ from . import _cameo
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+
+class Fixed:
+    """A class whose objects have the attributes that __init__ gave them and no others: a name that is spelt wrong, or that
+    nothing reads, is refused. A class that users derive from these may have what it likes."""
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if cls.__module__.partition(".")[0] != __name__.partition(".")[0]:
+            return
+        make = cls.__init__
+
+        @functools.wraps(make)
+        def initialize(self: Any, *arguments: Any, **named: Any) -> None:
+            make(self, *arguments, **named)
+            if type(self) is cls:
+                self.__dict__["_fixed"] = True
+
+        setattr(cls, "__init__", initialize)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if "_fixed" in self.__dict__ and not name.startswith("_") and name not in self.__dict__:
+            if not hasattr(type(self), name):
+                known = [known for known in dir(self) if not known.startswith("_")]
+                raise AttributeError(f"cameo.{type(self).__name__} has no attribute '{name}'" + similar(name, known))
+        super().__setattr__(name, value)
 
 
 class NotFoundError(_cameo.NotFoundError, KeyError):
@@ -25,9 +52,14 @@ class NotFoundError(_cameo.NotFoundError, KeyError):
 
 def not_found(sentence: str, name: object, names: Iterable[str]) -> NotFoundError:
     """The exception for a name that a mapping has not, with the nearest one that it has."""
+    return NotFoundError(f"{sentence} '{name}'" + similar(name, names))
+
+
+def similar(name: object, names: Iterable[str]) -> str:
+    """The end of a sentence about a name that there is not: the nearest one."""
     import difflib
     near = difflib.get_close_matches(str(name), list(names), 1)
-    return NotFoundError(f"{sentence} '{name}'" + (f"; there is '{near[0]}'" if near else ""))
+    return f"; there is '{near[0]}'" if near else ""
 
 
 def whole(name: str, value: Any, least: int = 0, most: int = 2**63 - 1) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import _cameo
-from ._check import in_python, mapping, not_found
+from ._check import Fixed, in_python, mapping, not_found
 from ._graph import Report
 from ._model import preparation, prepare_options
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ._model import Model
 
 
-class Tensors(Mapping[str, "numpy.ndarray[Any, Any]"]):
+class Tensors(Fixed, Mapping[str, "numpy.ndarray[Any, Any]"]):
     """Names to arrays, which are read when they are asked for. A slot of an optimizer is called "WEIGHT/SLOT"; rows
     tells role, type and shape of each."""
 
@@ -52,7 +52,7 @@ class Tensors(Mapping[str, "numpy.ndarray[Any, Any]"]):
         return f"<{len(self)} tensors: {', '.join(list(self)[:8])}{', ..' if len(self) > 8 else ''}>"
 
 
-class Checkpoint:
+class Checkpoint(Fixed):
     """A checkpoint of another framework; cameo.checkpoint opens one. system, format, version; tensors; optimizer (its
     name) and groups (settings, names); step, epoch, schedule and its phases; facts; files; missing and unknown:
     sentences on what is not there and what was not understood."""

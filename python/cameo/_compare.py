@@ -11,6 +11,7 @@ import numpy
 
 from . import _cameo
 from ._arrays import to_value
+from ._check import Fixed
 from ._graph import Node, Report
 from ._session import Session
 
@@ -39,7 +40,7 @@ class Difference:
         return f"{self.name}: {self.what}"
 
 
-class Comparison:
+class Comparison(Fixed):
     """What one model differs from another in: structure, weights and results, lists of Difference. True where they are
     the same; compared counts what was looked at."""
 
@@ -197,7 +198,7 @@ def _compare_results(found: Comparison, a: Model, b: Model, inputs: Mapping[str,
 
 # ---- gradients ----
 
-class GradCheck(Sequence[Report]):
+class GradCheck(Fixed, Sequence[Report]):
     """Gradients against differences: a row for each tensor, with name, good, worst (by how much they differ, as a part
     of the larger), at, analytic, numeric, elements, checked, kinks. True where all are good."""
 

@@ -12,6 +12,7 @@ import numpy
 
 from . import _cameo
 from ._arrays import from_value, numpy_type, to_value
+from ._check import Fixed
 from ._model import Model, load
 
 Data = Union[str, "os.PathLike[str]", Mapping[str, Any], tuple[Any, ...], Iterable[Any], Callable[[int], Iterable[Any]]]
@@ -151,7 +152,7 @@ def open_or_iterate(data: Any, inputs: Sequence[tuple[str, int]], columns: str |
     return Batches(data, names, {name: numpy_type(number) for name, number in inputs})
 
 
-class Evaluation(dict[str, float]):
+class Evaluation(Fixed, dict[str, float]):
     """What evaluate() found: values by the name of the metric; samples, notes, classes and confusion beside them."""
 
     samples: int

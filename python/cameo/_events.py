@@ -9,9 +9,10 @@ from types import TracebackType
 from typing import Optional, Union
 
 from . import _cameo
+from ._check import Fixed
 
 
-class EventWriter:
+class EventWriter(Fixed):
     """Writes an event file of TensorBoard into a folder, which is made where it is not. Each point is in the file when
     the call returns; any thread may write.
 

@@ -8,6 +8,7 @@ import types
 from collections.abc import Iterator, Mapping
 
 from . import _cameo
+from ._check import Fixed, similar
 
 TYPE_CHECKING = False  # type checkers take it for True; importing typing would take longer than all the rest
 if TYPE_CHECKING:
@@ -21,6 +22,11 @@ _MAIN, _FUNCTION, _INITIALIZATION, _ALGORITHM = range(4)
 
 class Report(types.SimpleNamespace):
     """What the library tells of a model or of what was done to it. Printed, it has a line for each member."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name not in vars(self):
+            raise AttributeError(f"this cameo.Report has no member '{name}'" + similar(name, vars(self)))
+        super().__setattr__(name, value)
 
     def __str__(self) -> str:
         lines = []
@@ -85,7 +91,7 @@ class Reference:
         return hash(self.name)
 
 
-class Attributes(Mapping[str, "Any"]):
+class Attributes(Fixed, Mapping[str, "Any"]):
     """The attributes of a node: numbers, texts (bytes where they are not UTF-8), lists of these, NumPy arrays, graphs,
     types as ONNX writes them. Tensors are read when they are asked for; sparse ones are None."""
 
@@ -156,7 +162,7 @@ class Node:
                 f"({', '.join(self.inputs)})")
 
 
-class Graph:
+class Graph(Fixed):
     """A graph: name, inputs, outputs, nodes in the order of the file, and values, which has what the file says of the
     type of each name."""
 
@@ -199,7 +205,7 @@ class Function(Graph):
         return f"<cameo.Function {self.domain}::{self.name} of {len(self.nodes)} nodes>"
 
 
-class Training:
+class Training(Fixed):
     """An entry of training info: inputs and outputs of a step beside those of the graph, states (what it changes),
     bindings (variable to value), and the graphs initialization and algorithm, or None."""
 

@@ -10,10 +10,12 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from ._check import Fixed
+
 COLORS = ("#1f6fb4", "#d1641b", "#2c8a3d", "#a8323e", "#6d4fa3", "#7a5a44", "#c2569b", "#5f6b76")
 
 
-class History(dict[str, list[float]]):
+class History(Fixed, dict[str, list[float]]):
     """What a run told, by epochs: lists by name, `loss` and other scalars of the training averaged over the epoch,
     `val_loss`, `val_accuracy` and others of the validation data. `steps` has the scalars of each step.
 

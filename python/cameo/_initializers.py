@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from . import _cameo
-from ._check import mapping, not_found
+from ._check import Fixed, mapping, not_found
 from ._graph import Report
 
 TYPE_CHECKING = False
@@ -24,7 +24,7 @@ def originals(rows: Iterable[tuple[str, str, str]]) -> dict[str, Report]:
     return {name: Report(original=original, folding=folding) for name, original, folding in rows if original}
 
 
-class Initializers(Mapping[str, "numpy.ndarray[Any, Any]"]):
+class Initializers(Fixed, Mapping[str, "numpy.ndarray[Any, Any]"]):
     """Names to arrays: views of the model's memory or its files, to be read only. Assigning replaces the values.
 
     >>> import cameo, numpy

@@ -163,7 +163,7 @@ def preparation(row: dict[str, Any]) -> Report:
                   changes=row["changes"], target=row["target"], loss=row["loss"])
 
 
-class Model:
+class Model(_check.Fixed):
     """A model. load() makes one.
 
     What the library holds never changes while something refers to it: changing a Model puts a changed copy in its
@@ -447,7 +447,7 @@ class Model:
         """The model as it is run: with constants computed and nodes fused. portable: in standard operators alone. as_is:
         nodes in training mode stay in it."""
         made = self._made(_cameo.optimize(self._inside, _listed(passes), _listed(without), until, portable, as_is))
-        made.report.passes = [Report(name=name, skipped=skipped, nodes_before=before, nodes=after)
+        vars(made.report)["passes"] = [Report(name=name, skipped=skipped, nodes_before=before, nodes=after)
                               for name, skipped, before, after in made.report.passes]
         return made
 

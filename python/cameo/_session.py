@@ -9,7 +9,7 @@ import typing
 import numpy
 
 from . import _cameo
-from ._check import mapping, seed as checked_seed, whole
+from ._check import Fixed, mapping, seed as checked_seed, whole
 from ._graph import ValueInfo
 from ._model import Model, _few, load
 
@@ -27,7 +27,7 @@ def _room(name: str, array: typing.Any) -> typing.Any:
         raise _cameo.ArgumentError(f"the memory for output '{name}': {error}") from error
 
 
-class Session:
+class Session(Fixed):
     """A model made ready to run. Any number of threads may run it at once; the interpreter lock is released.
 
     >>> import cameo, numpy

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import os
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ import numpy
 
 from . import _cameo
 from ._arrays import PLAIN, from_value, numpy_type, stored, to_value
-from ._check import mapping, not_found, one_of, seed as checked_seed, whole
+from ._check import Fixed, mapping, not_found, one_of, seed as checked_seed, whole
 from ._data import Batches, Data, by_name, open_or_iterate, readable
 from ._graph import ValueInfo
 from ._history import History
@@ -27,9 +28,10 @@ Array = numpy.ndarray[Any, Any]
 _VARIABLE, _PARAMETERS, _GRADIENTS = 0, 1, 2
 _MOMENTS = ("on_step", "on_epoch", "on_checkpoint", "on_start", "on_epoch")  # the last: validated at the end
 _LAST = {"short": 0, "drop": 1, "wrap": 2}
+_RATE = "training.lr_base.double"  # what prepare calls the rate that it was given
 
 
-class Variables(MutableMapping[str, Array]):
+class Variables(Fixed, MutableMapping[str, Array]):
     """What training changes, by name: weights, moments of the optimizer, counters. Reading copies; assigning replaces
     the values."""
 
@@ -104,7 +106,7 @@ class _Flat:
         inside.set(what, 0, memory)
 
 
-class Trainer:
+class Trainer(Fixed):
     """A training on its way: the training information of a model, executed. One thread at a time may use it. A model
     that is changed afterwards leaves it as it is.
 
@@ -122,14 +124,17 @@ class Trainer:
                  gradients: bool = False, without: str | None = None, with_passes: str | None = None,
                  registry: Registry | None = None):
         self.model: Model = load(model, registry=registry)
-        self._inside = _cameo.Trainer(self.model._inside, threads=threads, backend=backend,
-                                      memory_limit=whole("memory_limit", memory_limit), seed=checked_seed(seed),
-                                      gradients=gradients, without=without, with_passes=with_passes)
+        self._options = {"threads": threads, "backend": backend, "memory_limit": whole("memory_limit", memory_limit),
+                         "seed": checked_seed(seed), "gradients": gradients, "without": without,
+                         "with_passes": with_passes}
+        self._inside = _cameo.Trainer(self.model._inside, **self._options)
         rows = self._inside.inputs()
         self._inputs = [(row[0], row[2]) for row in rows]
         self._names = [name for name, _ in self._inputs]
         self._outputs = [row[0] for row in self.model._inside.outputs()]
         self._seed = seed
+        self._rate: float | None = None  # once it was assigned
+        self._busy = ""  # when the rate cannot be set
         self._variables: Variables | None = None  # once asked for, as _flat
         self._flat: _Flat | None = None
         self.scalars: dict[str, float] = {}  # what the last step told
@@ -176,6 +181,51 @@ class Trainer:
         """What a step on such a batch holds, in bytes, before it is done. Only types and shapes count."""
         return dict(self._inside.memory(self._feeds(inputs, more)))
 
+    # ---- the learning rate ----
+
+    @property
+    def lr(self) -> float | None:
+        """The learning rate of the last step; None before the first one, and where a training tells none. Assigned, it
+        is that of the steps that follow: where a variable of the training is named 'lr', or where prepare was given a
+        rate without a schedule (the trainer is then planned anew by way of a temporary checkpoint: not for every step). A rate that a schedule
+        computes, that several groups have, or that is fed as an input raises cameo.UnsupportedError."""
+        if "lr" in self.variables:
+            return float(self.variables["lr"].reshape(-1)[0])
+        rate = self.scalars.get("lr") if self._rate is None else self._rate
+        return None if rate is None else float(rate)
+
+    @lr.setter
+    def lr(self, rate: float) -> None:
+        rate = float(rate)
+        if not math.isfinite(rate) or rate < 0:
+            raise _cameo.ArgumentError(f"lr is {rate}, expected a finite number that is not negative")
+        if "lr" in self.variables:
+            self.variables["lr"] = numpy.full_like(self.variables["lr"], rate)
+            return
+        if "lr" in self._names:
+            raise _cameo.UnsupportedError("the training reads its learning rate from input 'lr': feed it with each batch")
+        if not self._has_constant_rate():
+            raise _cameo.UnsupportedError(
+                "the training computes its learning rate itself, from a schedule or a rate for each group: set it with "
+                "lr=, schedule= and warmup= of Model.prepare")
+        if self._busy:
+            raise _cameo.ArgumentError(f"the learning rate cannot be set {self._busy}")
+        model = Model(self.model._inside)
+        model.initializers[_RATE] = numpy.array(rate)
+        inside = _cameo.Trainer(model._inside, **self._options)
+        with tempfile.TemporaryDirectory(prefix="cameo-") as folder:  # a checkpoint has the random state too
+            path = os.path.join(folder, "checkpoint.safetensors")
+            self._inside.checkpoint_save(path, [], [])
+            inside.checkpoint_resume(path, True)
+        self.model, self._inside, self._variables, self._flat, self._rate = model, inside, None, None, rate
+
+    def _has_constant_rate(self) -> bool:
+        """Is the rate the number that prepare was given? It is multiplied by one then."""
+        trainings = self.model.training
+        nodes = trainings[0].algorithm.nodes if len(trainings) == 1 and trainings[0].algorithm else []
+        made = [node for node in nodes if "lr" in node.outputs]
+        return len(made) == 1 and made[0].op_type == "Mul" and list(made[0].inputs) == [_RATE, "training.one.double"]
+
     # ---- steps ----
 
     def _feeds(self, inputs: Any, more: Mapping[str, Any]) -> dict[str, Any]:
@@ -191,6 +241,7 @@ class Trainer:
     def compute(self, inputs: Any = None, /, **more: Any) -> float:
         """The first half of a step, of a trainer made with gradients=True: loss and gradients; nothing changes yet."""
         loss, self.scalars = self._inside.compute(self._feeds(inputs, more))
+        self._busy = "between compute and apply"
         return float("nan") if loss is None else float(loss)
 
     @property
@@ -205,10 +256,12 @@ class Trainer:
     def apply(self) -> None:
         """The second half: updates from the gradients as they are now."""
         _, self.scalars = self._inside.apply()
+        self._busy = ""
 
     def initialize(self) -> None:
         """Begins anew: variables as in the model, then the initialization of the training. Steps count from 0."""
         self._inside.initialize()
+        self._busy = ""
 
     # ---- looking ----
 
@@ -296,6 +349,7 @@ class Trainer:
         if isinstance(opened, Batches):
             options = {"batches": opened.batches, "samples": opened.samples, "conditions": opened.conditions}
         judged = None if validate is None else open_or_iterate(validate, self._inputs, columns)
+        self._busy = "while fit runs: give prepare a schedule="
         try:
             row = _cameo.run(self._inside, opened, _Teller(state, calls), validate=judged,
                              shuffle=shuffle, seed=seed, last=-1 if last is None else _LAST[last], best=best,
@@ -303,6 +357,7 @@ class Trainer:
                              raw_bytes=raw_bytes, target=target, **counts, **options)
             history.best_loss, history.stopped, history.out_of_patience = row[2], row[3], row[4]
         finally:
+            self._busy = ""
             calls.end(state)
         return history
 

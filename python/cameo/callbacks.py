@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import IO, TYPE_CHECKING, Any
 
 from ._cameo import ArgumentError
+from ._check import Fixed
 
 if TYPE_CHECKING:
     from ._history import History
@@ -26,7 +27,7 @@ __all__ = ["Callback", "State", "EarlyStopping", "Checkpoint", "ProgressBar", "C
            "TensorBoard"]
 
 
-class State:
+class State(Fixed):
     """Where a run is, for its callbacks. loss is that of the last step, means are over the epoch so far; measure, of
     the validation data, and best are there in on_epoch."""
 
@@ -50,7 +51,7 @@ class State:
                                  if name != "samples"}}
 
 
-class Callback:
+class Callback(Fixed):
     """Does nothing; derive from it. A function that returns False ends the run. An exception ends it too, and is what
     fit raises; the trainer can be used as before. The trainer may be read, evaluated and saved in a callback."""
 

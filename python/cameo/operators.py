@@ -27,6 +27,7 @@ from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequenc
 import numpy
 
 from . import _cameo, _registries
+from ._check import Fixed
 from ._kernels import (NUMBERS, OPTIONAL, SINGLE, VARIADIC, Attribute, Kernel, Operand, TensorType, dtype_of,
                        number_of)
 
@@ -93,7 +94,7 @@ def _signature(function: Callable[..., Any]) -> tuple[list[str], dict[str, Any],
     return inputs, attributes, out
 
 
-class Operator:
+class Operator(Fixed):
     """An operator of one's own; operator() makes one. It can be called like the function it was made of."""
 
     def __init__(self, registry: "Registry", domain: str, name: str, inputs: list[Operand], outputs: list[Operand],
@@ -306,7 +307,7 @@ def _or_zeros(value: Any, like: Any) -> Any:
     return None if like is None else numpy.zeros(like.shape, like.dtype)
 
 
-class Registry:
+class Registry(Fixed):
     """Operators that belong together. cameo.load, Session and Trainer take one; without it they use
     cameo.operators.default, where operator() puts what it is not told another registry for.
 

@@ -21,7 +21,7 @@ import warnings
 from . import _cameo
 from ._arrays import NAMES, parse_type
 from ._binding import IOBinding, OrtDevice, OrtValue
-from ._check import mapping
+from ._check import Fixed, mapping
 from ._model import Model, load
 from ._session import Session
 
@@ -218,7 +218,7 @@ class ModelMetadata:
         self.custom_metadata_map: dict[str, str] = dict(model.metadata)
 
 
-class InferenceSession:
+class InferenceSession(Fixed):
     """A model made ready to run, with the calls of ONNX Runtime's class of this name.
 
     >>> import cameo as ort, numpy

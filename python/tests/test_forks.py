@@ -116,7 +116,7 @@ class ExitTest(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
 
     def test_with_sessions_and_arrays_alive(self):
-        self.check("session = cameo.Session(model, threads=3); y = session.run(None, {'x': x})[0]; model.other = model")
+        self.check("session = cameo.Session(model, threads=3); y = session.run(None, {'x': x})[0]; model._other = model")
 
     def test_while_threads_compute(self):
         self.check("""

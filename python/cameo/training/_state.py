@@ -11,6 +11,7 @@ import typing
 import numpy
 
 from .. import _cameo
+from .._check import Fixed
 from .._checkpoint import Checkpoint
 from .._model import load
 from . import _messages
@@ -25,7 +26,7 @@ def one_of(names: typing.Iterable[str]) -> str:
     return "^(" + "|".join("".join("\\" + c if c in _SPECIAL else c for c in name) for name in names) + ")$"
 
 
-class Parameter:
+class Parameter(Fixed):
     """A parameter of the model: name, data, grad, requires_grad."""
 
     def __init__(self, state: CheckpointState, name: str) -> None:
@@ -60,7 +61,7 @@ class Parameter:
         return f"Parameter(name={self.name}, requires_grad={self.requires_grad})"
 
 
-class Parameters:
+class Parameters(Fixed):
     """All parameters, by name; iterating gives pairs of names and parameters."""
 
     def __init__(self, state: CheckpointState) -> None:
@@ -88,7 +89,7 @@ class Parameters:
         return repr(list(self._state._values))
 
 
-class Properties:
+class Properties(Fixed):
     """Numbers and texts that are saved along with the parameters; iterating gives pairs of names and values."""
 
     def __init__(self, values: dict[str, Scalar]) -> None:
@@ -117,7 +118,7 @@ class Properties:
         return repr(list(self._values))
 
 
-class CheckpointState:
+class CheckpointState(Fixed):
     """Parameters, the optimizer's state and properties; load_checkpoint makes one."""
 
     def __init__(self, values: dict[str, Array], moments: dict[str, list[Array]] | None = None, step: int = 0,

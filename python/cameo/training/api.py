@@ -17,6 +17,7 @@ import numpy
 
 from .. import _cameo
 from .._binding import OrtValue
+from .._check import Fixed
 from .._model import Model, load
 from .._session import Session
 from . import _messages
@@ -42,7 +43,7 @@ def _with_gradients(model: Model, trained: list[str]) -> Model:
     return model.extract(outputs=outputs).grad(outputs[0], trained)
 
 
-class Module:
+class Module(Fixed):
     """Steps of training and of evaluation, on the artifacts of a model."""
 
     training: bool
@@ -204,7 +205,7 @@ _OPTIMIZERS: dict[str, dict[str, float]] = {
 }
 
 
-class Optimizer:
+class Optimizer(Fixed):
     """Turns the gradients of a module into new parameters, as the optimizer model says."""
 
     def __init__(self, optimizer_uri: str | os.PathLike[str], module: Module) -> None:
@@ -249,7 +250,7 @@ class Optimizer:
         return self._rate
 
 
-class LinearLRScheduler:
+class LinearLRScheduler(Fixed):
     """A rate that rises over warmup_step_count steps to initial_lr and falls to 0 at total_step_count."""
 
     def __init__(self, optimizer: Optimizer, warmup_step_count: int, total_step_count: int, initial_lr: float) -> None:
