@@ -1,6 +1,6 @@
 /* Compiling the model of a backend test case. */
 // SPDX-License-Identifier: Apache-2.0
-#define _XOPEN_SOURCE 700
+#define _GNU_SOURCE
 #include "test_cases.h"
 
 #include <errno.h>
@@ -42,7 +42,7 @@ static bool compile_into(struct test_case *test, const struct cameo_model *model
 bool test_compile(struct test_case *test, const struct cameo_model *model, bool pure,
                   struct cameo_compiled **out)
 {
-    const char *place = getenv("TMPDIR");
+    const char *place = secure_getenv("TMPDIR");
     char folder[TEST_PATH_SIZE];
 
     snprintf(folder, sizeof folder, "%s/cameo-test-XXXXXX", place && *place ? place : "/tmp");

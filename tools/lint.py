@@ -28,6 +28,8 @@ C_FOLDERS = ("include", "src", "cli", "examples", "tests", "bench", "tools", "py
 # Unbounded, locale-dependent or stack-eating.
 BANNED = "sprintf vsprintf strcpy strcat strtok atoi atol atof gets alloca".split()
 # The library returns a status; what it does not do is print or end the process.
+# NO_COLOR, COLUMNS, the language
+MAY_READ_ENVIRONMENT = ("cli/demo_show.c", "cli/cmd_plot.c", "cli/curve_print.c")
 BANNED_IN_LIBRARY = "printf vprintf puts putchar perror exit _Exit quick_exit abort".split()
 # Memory comes from cm_malloc and its kin in the library, from cli_alloc and its kin in the command: the first note
 # what fails, the second never return NULL. Modules that are opened at run time cannot call them. A line of a log
@@ -263,6 +265,15 @@ def check_banned():
                 name = match.group(1) or "fprintf to " + match.group(2)
                 found.append(place(path, number, f"the library may not call {name}"))
     return found
+
+
+def check_environment():
+    """paths come from the environment by secure_getenv"""
+    plain = re.compile(r"(?<!\w)getenv\s*\(")
+    return [place(path, number, "getenv is for how the terminal looks: use secure_getenv")
+            for path in files(".c", ".h", folders=("src", "cli"))
+            if str(path.relative_to(ROOT)) not in MAY_READ_ENVIRONMENT
+            for number, _ in lines_with(plain, code_only(read(path)))]
 
 
 def check_memory():

@@ -53,7 +53,7 @@ static int open_in(const char *folder)
 /* /var/tmp is on a disk where /tmp may be in memory, which is what must not fill up. */
 static enum cm_status open_temporary(struct cm_spool *spool, struct cm_error *err)
 {
-    const char *const folders[] = {getenv("TMPDIR"), "/var/tmp", "/tmp"};
+    const char *const folders[] = {secure_getenv("TMPDIR"), "/var/tmp", "/tmp"};
     int why = ENOENT;
 
     for (size_t i = 0; i < CM_COUNT(folders) && spool->fd < 0; i++) {

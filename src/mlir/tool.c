@@ -31,7 +31,7 @@ static bool is_program(const char *path)
 /* name in one of the folders of PATH that are named from the root. */
 static const char *in_path(struct cm_arena *arena, const char *name)
 {
-    const char *at = getenv("PATH");
+    const char *at = secure_getenv("PATH");
 
     while (at && *at) {
         const size_t size = strcspn(at, ":");
