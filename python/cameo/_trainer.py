@@ -187,8 +187,8 @@ class Trainer(Fixed):
     def lr(self) -> float | None:
         """The learning rate of the last step; None before the first one, and where a training tells none. Assigned, it
         is that of the steps that follow: where a variable of the training is named 'lr', or where prepare was given a
-        rate without a schedule (the trainer is then planned anew by way of a temporary checkpoint: not for every step). A rate that a schedule
-        computes, that several groups have, or that is fed as an input raises cameo.UnsupportedError."""
+        rate without a schedule (the trainer is then planned anew by way of a temporary checkpoint: not for every step). A
+        rate that a schedule computes, that several groups have, or that is fed as an input raises cameo.UnsupportedError."""
         if "lr" in self.variables:
             return float(self.variables["lr"].reshape(-1)[0])
         rate = self.scalars.get("lr") if self._rate is None else self._rate
