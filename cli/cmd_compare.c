@@ -39,6 +39,17 @@ void compare_add(struct comparison *c, enum compare_part part, const char *kind,
         .difference = difference ? *difference : (struct cameo_difference)CAMEO_DIFFERENCE_INIT};
 }
 
+void compare_free(struct comparison *c)
+{
+    for (size_t i = 0; i < c->count; i++) {
+        free(c->rows[i].name);
+        free(c->rows[i].text);
+    }
+    free(c->rows);
+    c->rows = NULL;
+    c->count = c->room = 0;
+}
+
 /* ---- telling ---- */
 
 /* Of the norm of what is expected; of a reference of zeros, the norm itself. */
@@ -228,11 +239,7 @@ static int compare_main(char **operands, int count)
         code = cli_flush(stdout, "standard output");
         code = code != CLI_YES ? code : same ? CLI_YES : CLI_NO;
     }
-    for (size_t i = 0; i < c.count; i++) {
-        free(c.rows[i].name);
-        free(c.rows[i].text);
-    }
-    free(c.rows);
+    compare_free(&c);
     cameo_model_free(c.a);
     cameo_model_free(c.b);
     return code;

@@ -1,11 +1,11 @@
 /* cameo copy: the same model saved again. */
 // SPDX-License-Identifier: Apache-2.0
-#include "cli.h"
+#include "saved_files.h"
 
 #include <string.h>
 
-static const char *out_path, *external_name;
-static bool inline_all, per_tensor, allow_links;
+static const char *out_path;
+static bool per_tensor, allow_links;
 static size_t threshold = SIZE_MAX, alignment; /* SIZE_MAX: not given */
 
 static bool same_bytes(const char *a, const char *b)
@@ -29,56 +29,19 @@ static bool same_bytes(const char *a, const char *b)
     return same;
 }
 
-static void report_moves(const struct cameo_save_report *report)
-{
-    if (report->moved_out)
-        fprintf(stderr, ", %zu tensor%s moved out", report->moved_out,
-                report->moved_out == 1 ? "" : "s");
-    if (report->moved_in)
-        fprintf(stderr, ", %zu tensor%s moved in", report->moved_in,
-                report->moved_in == 1 ? "" : "s");
-}
-
-/* It may be anything of the user's, so it is named rather than removed. */
-static void report_left(const struct cameo_save_report *report)
-{
-    fputs("left ", stderr);
-    cli_put_text(stderr, report->old_name, strlen(report->old_name));
-    if (report->old_left > 1)
-        fprintf(stderr, " and %zu more external files alone, which", report->old_left - 1);
-    else
-        fputs(" alone, which", stderr);
-    fputs(" the old model used\n", stderr);
-}
-
 /* Says on stderr what was done; stdout stays empty, as the result is the file. */
-static void report_save(const struct cameo_save_report *report, const char *same_as)
+static void report_save(const struct cli_saved *saved, const char *same_as)
 {
-    char number[CLI_NUMBER_SIZE];
-
     fputs("wrote ", stderr);
     cli_put_text(stderr, out_path, strlen(out_path));
-    fprintf(stderr, ": %s", cli_bytes(number, report->model_bytes));
-    if (report->external_files) {
-        fprintf(stderr, " and %s of external data in ", cli_bytes(number, report->external_bytes));
-        if (report->external_files == 1)
-            cli_put_text(stderr, report->external_name, strlen(report->external_name));
-        else
-            fprintf(stderr, "%zu files", report->external_files);
-    }
-    report_moves(report);
+    fputs(": ", stderr);
+    cli_saved_put_size(stderr, saved);
     if (same_as) {
         fputs(", the same bytes as ", stderr);
         cli_put_text(stderr, same_as, strlen(same_as));
     }
     fputc('\n', stderr);
-    if (report->forced_external)
-        fputs("a model file ends at 2 GiB, so its tensors went to external data\n", stderr);
-    if (report->old_removed)
-        fprintf(stderr, "removed %zu external file%s that the old model used\n",
-                report->old_removed, report->old_removed == 1 ? "" : "s");
-    if (report->old_left)
-        report_left(report);
+    cli_saved_put_files(stderr, saved);
 }
 
 static int check_options(void)
@@ -88,38 +51,38 @@ static int check_options(void)
     else if (strcmp(out_path, "-") == 0)
         cli_complain("copy: a model is written to a file, not to standard output; ./- is a file of "
                      "that name");
-    else if (external_name && inline_all)
-        cli_complain("copy: --external and --inline contradict each other");
-    else if (!external_name && (per_tensor || threshold != SIZE_MAX || alignment))
+    else if (!cli_placement.external && (per_tensor || threshold != SIZE_MAX || alignment))
         cli_complain("copy: %s goes with --external FILE", per_tensor              ? "--per-tensor"
                                                            : threshold != SIZE_MAX ? "--threshold"
                                                                                    : "--align");
     else
-        return CLI_YES;
+        return cli_placement_check("copy");
     return CLI_USAGE;
 }
 
 static int copy_model(const char *from, const struct cameo_model *model)
 {
     struct cameo_save_options options = CAMEO_SAVE_OPTIONS_INIT;
-    struct cameo_save_report report = CAMEO_SAVE_REPORT_INIT;
+    struct cli_saved saved;
     struct cameo_error err;
     const bool onto_itself = cli_same_file(from, out_path);
 
     const int code = cli_may_save("copy: -o", out_path);
     if (code != CLI_YES)
         return code;
-    if (external_name || inline_all)
-        options.placement = inline_all ? CAMEO_PLACE_INLINE : CAMEO_PLACE_EXTERNAL;
-    options.external_name = external_name;
+    cli_saved_begin(&saved, out_path, &options);
     options.one_file_per_tensor = per_tensor;
     if (threshold != SIZE_MAX)
         options.threshold = threshold ? threshold : 1; /* 0 would be the default */
     options.alignment = alignment;
     options.cancel = cli_stop_on_signal();
-    if (cameo_model_save(model, out_path, &options, &report, &err) != CAMEO_OK)
+    if (cameo_model_save(model, out_path, &options, &saved.report, &err) != CAMEO_OK) {
+        cli_saved_free(&saved);
         return cli_fail(&err);
-    report_save(&report, !onto_itself && same_bytes(from, out_path) ? from : NULL);
+    }
+    cli_saved_end(&saved);
+    report_save(&saved, !onto_itself && same_bytes(from, out_path) ? from : NULL);
+    cli_saved_free(&saved);
     return CLI_YES;
 }
 
@@ -143,9 +106,7 @@ static int copy_main(char **operands, int count)
 static const struct cli_option options[] = {
     {"--output", "-o", "FILE", "the file to write; text if it ends in .onnxtxt or .mlir", CLI_TEXT,
      &out_path},
-    {"--external", NULL, "FILE", "put tensors into FILE, beside the model", CLI_TEXT,
-     &external_name},
-    {"--inline", NULL, NULL, "put all tensors into the model", CLI_FLAG, &inline_all},
+    CLI_PLACEMENT_OPTIONS,
     {"--per-tensor", NULL, NULL, "with --external: a file for each tensor", CLI_FLAG, &per_tensor},
     {"--threshold", NULL, "N", "with --external: smaller tensors stay inside (1024 bytes)",
      CLI_SIZE, &threshold},

@@ -14,7 +14,7 @@ static void put_texts(struct cli_json *json, const char *name, const struct came
     cli_json_close(json, ']');
 }
 
-static void put_json(const struct cameo_expansion *report)
+static void put_json(const struct cameo_expansion *report, const struct cli_saved *saved)
 {
     struct cli_json json = {stdout, 0, false};
 
@@ -26,6 +26,7 @@ static void put_json(const struct cameo_expansion *report)
     cli_json_count(&json, "nodes", report->nodes);
     put_texts(&json, "changes", report->changes, report->change_count);
     put_texts(&json, "left", report->left, report->left_count);
+    cli_saved_json(&json, saved);
     cli_json_close(&json, '}');
 }
 
@@ -57,13 +58,18 @@ static int expand(const struct cameo_model *model)
     const enum cameo_status status = cameo_model_expand(model, &options, &made, &report, &err);
     if (status != CAMEO_OK)
         return cli_fail(&err);
-    (json_output ? put_json : put_text)(report);
+    if (!json_output)
+        put_text(report);
     fflush(stdout); /* what follows goes elsewhere; a failure is found at the end */
     for (size_t i = 0; i < report->change_count; i++)
         cli_put_line(stderr, report->changes[i]);
     for (size_t i = 0; i < report->left_count; i++)
         cli_put_line(stderr, report->left[i]);
-    const int code = cli_save(made, out_path);
+    struct cli_saved saved;
+    const int code = cli_save_files(made, out_path, &saved);
+    if (json_output && code == CLI_YES)
+        put_json(report, &saved);
+    cli_saved_free(&saved);
     cameo_model_free(made);
     return code == CLI_YES ? cli_flush(stdout, "standard output") : code;
 }

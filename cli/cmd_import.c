@@ -39,7 +39,7 @@ static char *read_text(const char *path)
 
 /* ---- what was done ---- */
 
-static void print_json(const struct cameo_import_report *report)
+static void print_json(const struct cameo_import_report *report, const struct cli_saved *saved)
 {
     struct cli_json json = {stdout, 0, false};
 
@@ -63,6 +63,7 @@ static void print_json(const struct cameo_import_report *report)
     for (size_t i = 0; i < report->blocker_count; i++)
         cli_json_text(&json, NULL, report->blockers[i]);
     cli_json_close(&json, ']');
+    cli_saved_json(&json, saved);
     cli_json_close(&json, '}');
 }
 
@@ -92,9 +93,7 @@ static void show(const struct cameo_import_report *report)
 {
     size_t matched = 0;
 
-    if (json_output)
-        print_json(report);
-    else if (list)
+    if (list && !json_output)
         print_table(report);
     for (size_t i = 0; i < report->match_count; i++)
         matched += report->matches[i].initializer.size && report->matches[i].source.size;
@@ -141,8 +140,12 @@ static int import(const char *model_path, const char *checkpoint,
         code = refuse(report, &err);
     else if (report->preparation)
         cli_training_tell(report->preparation);
+    struct cli_saved saved = {0};
     if (code == CLI_YES && out_path)
-        code = cli_save(model, out_path);
+        code = cli_save_files(model, out_path, &saved);
+    if (json_output && report)
+        print_json(report, &saved);
+    cli_saved_free(&saved);
     cameo_model_free(model);
     return code == CLI_YES ? cli_flush(stdout, "standard output") : code;
 }

@@ -43,7 +43,7 @@ static void json_texts(struct cli_json *json, const char *key, const struct came
     cli_json_close(json, ']');
 }
 
-static void put_json(const struct cameo_inference *report)
+static void put_json(const struct cameo_inference *report, const struct cli_saved *saved)
 {
     struct cli_json json = {stdout, 0, false};
 
@@ -68,6 +68,7 @@ static void put_json(const struct cameo_inference *report)
         cli_json_close(&json, '}');
     }
     cli_json_close(&json, ']');
+    cli_saved_json(&json, saved);
     cli_json_close(&json, '}');
 }
 
@@ -84,9 +85,7 @@ static int infer(struct cameo_model *model)
     const enum cameo_status status = cameo_model_infer(model, &options, &report, &err);
     if (!report || (status != CAMEO_OK && !report->problem_count))
         return cli_fail(&err);
-    if (as_json) {
-        put_json(report);
-    } else {
+    if (!as_json) {
         put_texts(report->problems, report->problem_count, stdout, partial ? "problem: " : "");
         put_texts(report->unsupported, report->unsupported_count, stderr, "left open: ");
         put_values(report);
@@ -97,10 +96,16 @@ static int infer(struct cameo_model *model)
                    report->problem_count, report->problem_count == 1 ? "" : "s",
                    "values that depend on them are left open, or");
     }
-    const int code = cli_flush(stdout, "standard output");
-    if (code != CLI_YES || status != CAMEO_OK)
-        return code != CLI_YES ? code : CLI_NO;
-    return out_path ? cli_save(model, out_path) : CLI_YES;
+    struct cli_saved saved = {0};
+    int code = cli_flush(stdout, "standard output");
+    if (code == CLI_YES && status == CAMEO_OK && out_path)
+        code = cli_save_files(model, out_path, &saved);
+    if (code == CLI_YES && as_json) {
+        put_json(report, &saved);
+        code = cli_flush(stdout, "standard output");
+    }
+    cli_saved_free(&saved);
+    return code == CLI_YES && status != CAMEO_OK ? CLI_NO : code;
 }
 
 static int infer_main(char **operands, int count)

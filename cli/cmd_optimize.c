@@ -33,7 +33,7 @@ static void put_passes(const struct cameo_optimization *report)
     putchar('\n');
 }
 
-static void put_json(const struct cameo_optimization *report)
+static void put_json(const struct cameo_optimization *report, const struct cli_saved *saved)
 {
     struct cli_json json = {stdout, 0, false};
 
@@ -57,6 +57,7 @@ static void put_json(const struct cameo_optimization *report)
     for (size_t i = 0; i < report->change_count; i++)
         cli_json_text(&json, NULL, report->changes[i]);
     cli_json_close(&json, ']');
+    cli_saved_json(&json, saved);
     cli_json_close(&json, '}');
 }
 
@@ -79,12 +80,17 @@ static int write_model(const struct cameo_model *model, const char *until, const
     if (status != CAMEO_OK)
         return cli_fail_model(model, NULL, &err);
     if (!until) {
-        (json_output ? put_json : put_passes)(report);
+        if (!json_output)
+            put_passes(report);
         fflush(stdout); /* what follows goes elsewhere; a failure is found at the end */
         for (size_t i = 0; i < report->change_count; i++)
             cli_put_line(stderr, report->changes[i]);
     }
-    const int code = cli_save(made, path);
+    struct cli_saved saved;
+    const int code = cli_save_files(made, path, &saved);
+    if (!until && json_output && code == CLI_YES)
+        put_json(report, &saved);
+    cli_saved_free(&saved);
     cameo_model_free(made);
     return code;
 }
@@ -148,7 +154,9 @@ static int optimize_main(char **operands, int count)
         cli_complain("optimize: no file to write was given, add -o FILE");
         return CLI_USAGE;
     }
-    int code = cli_check_writable(out_path); /* before the work, not after it */
+    int code = cli_placement_check("optimize");
+    if (code == CLI_YES)
+        code = cli_check_writable(out_path); /* before the work, not after it */
     if (code != CLI_YES)
         return code;
     if (cli_load_model(operands[0], NULL, &model, &err) != CAMEO_OK)
@@ -161,6 +169,7 @@ static int optimize_main(char **operands, int count)
 
 static const struct cli_option options[] = {
     {"--output", "-o", "FILE", "the file to write", CLI_TEXT, &out_path},
+    CLI_PLACEMENT_OPTIONS,
     {"--passes", NULL, "LIST", "run these passes only, parted by commas", CLI_TEXT, &passes},
     {"--without", NULL, "LIST", "leave these passes out", CLI_TEXT, &without},
     {"--dump-after", NULL, "PASS=FILE", "write the model as it is after a pass", CLI_TEXTS, &dumps},

@@ -8,7 +8,7 @@ enum { ORIGINAL_MAX = 80 }; /* a longer text does not widen its column */
 static const char *out_path;
 static bool list, json_output;
 
-static void print_json(const struct cameo_preparation *report)
+static void print_json(const struct cameo_preparation *report, const struct cli_saved *saved)
 {
     struct cli_json json = {stdout, 0, false};
 
@@ -29,6 +29,7 @@ static void print_json(const struct cameo_preparation *report)
     cli_json_close(&json, ']');
     cli_json_text(&json, "target", report->target);
     cli_json_text(&json, "loss", report->loss);
+    cli_saved_json(&json, saved);
     cli_json_close(&json, '}');
 }
 
@@ -59,15 +60,17 @@ static void print_choices(const struct cameo_preparation *report)
 
 static int finish(const struct cameo_model *model, const struct cameo_preparation *report)
 {
+    struct cli_saved saved = {0};
     int code = CLI_YES;
 
-    if (json_output)
-        print_json(report);
-    else if (list)
+    if (list && !json_output)
         print_choices(report);
     cli_training_tell(report);
     if (out_path)
-        code = cli_save(model, out_path);
+        code = cli_save_files(model, out_path, &saved);
+    if (json_output && code == CLI_YES)
+        print_json(report, &saved);
+    cli_saved_free(&saved);
     return code == CLI_YES ? cli_flush(stdout, "standard output") : code;
 }
 
@@ -88,6 +91,8 @@ static int prepare_main(char **operands, int count)
         cli_complain("prepare: say the loss and the optimizer, with --loss and --optimizer");
         code = CLI_USAGE;
     }
+    if (code == CLI_YES)
+        code = cli_placement_check("prepare");
     if (code != CLI_YES)
         return code;
     if (cli_load_model(operands[0], NULL, &model, &err) != CAMEO_OK)
@@ -106,6 +111,7 @@ static int prepare_main(char **operands, int count)
 
 static const struct cli_option options[] = {
     {"--output", "-o", "FILE", "the file to write", CLI_TEXT, &out_path},
+    CLI_PLACEMENT_OPTIONS,
     {"--out", NULL, NULL, "--output", CLI_OLD, NULL},
     {"--list", NULL, NULL, "print which initializers are trained, and why", CLI_FLAG, &list},
     {"--json", NULL, NULL, "the same as JSON", CLI_FLAG, &json_output},

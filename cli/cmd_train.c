@@ -313,7 +313,9 @@ static int finish_json(const struct train_run *run)
     if (run->validation_batches)
         printf(",\"best_step\":%llu,\"best_epoch\":%llu", (unsigned long long)run->result.best_step,
                (unsigned long long)run->result.best_epoch);
-    printf(",\"stopped_early\":%s}\n", run->result.out_of_patience ? "true" : "false");
+    printf(",\"stopped_early\":%s,", run->result.out_of_patience ? "true" : "false");
+    cli_saved_json_line(stdout, &run->saved);
+    fputs("}\n", stdout);
     return cli_flush(stdout, "standard output");
 }
 
@@ -365,6 +367,7 @@ static int train(struct cameo_model *model)
     cameo_batches_free(run.validation_batches);
     cameo_dataset_free(run.data);
     cameo_dataset_free(run.validation);
+    cli_saved_free(&run.saved);
     cameo_trainer_free(run.trainer);
     return code;
 }
@@ -376,7 +379,7 @@ static int train_main(char **operands, int count)
 
     (void)count;
     settings.model = operands[0];
-    if (!check_settings())
+    if (!check_settings() || cli_placement_check("train") != CLI_YES)
         return CLI_USAGE;
     if (cli_load_model(settings.model, NULL, &model, &err) != CAMEO_OK)
         return cli_fail(&err);
@@ -443,6 +446,7 @@ static const struct cli_option options[] = {
      &settings.recompute},
     {"--memory-limit", NULL, "BYTES", "memory that one step may take (what is free)", CLI_COUNT,
      &settings.memory_limit},
+    CLI_PLACEMENT_OPTIONS,
     CLI_TRAINING_OPTIONS,
     {0},
 };

@@ -33,6 +33,7 @@ struct comparison {
 void compare_add(struct comparison *c, enum compare_part part, const char *kind, const char *name,
                  const struct cameo_difference *difference, const char *format, ...)
     CLI_PRINTF(6, 7);
+void compare_free(struct comparison *c); /* the rows */
 void compare_structure(struct comparison *c);
 void compare_weights(struct comparison *c);
 /* Exit codes of what kept it from comparing; differences are rows. */

@@ -89,7 +89,7 @@ static void put_texts(struct cli_json *json, const char *name, const struct came
     cli_json_close(json, ']');
 }
 
-static void put_json(const struct cameo_conversion *report)
+static void put_json(const struct cameo_conversion *report, const struct cli_saved *saved)
 {
     struct cli_json json = {stdout, 0, false};
 
@@ -111,6 +111,7 @@ static void put_json(const struct cameo_conversion *report)
     cli_json_count(&json, "nodes_kept", report->nodes_kept);
     put_texts(&json, "notes", report->notes, report->note_count);
     put_texts(&json, "blockers", report->blockers, report->blocker_count);
+    cli_saved_json(&json, saved);
     cli_json_close(&json, '}');
 }
 
@@ -121,7 +122,7 @@ static int refuse(const struct cli_conversion *how, const struct cameo_conversio
     if (!report || !report->blocker_count)
         return cli_fail(err);
     if (how->json)
-        put_json(report);
+        put_json(report, &(struct cli_saved){0});
     cli_complain("the model cannot be converted, nothing was written:");
     for (size_t i = 0; i < report->blocker_count && i < CLI_LINES_MAX; i++) {
         fputs("  ", stderr);
@@ -141,11 +142,16 @@ static int convert(const struct cli_conversion *how, struct cameo_model *model,
     const enum cameo_status status = cameo_model_convert(model, options, &report, &err);
     if (status != CAMEO_OK)
         return refuse(how, report, &err);
-    (how->json ? put_json : put_report)(report);
+    if (!how->json)
+        put_report(report);
     fflush(stdout); /* what follows goes elsewhere; a failure is found at the end */
     for (size_t i = 0; i < report->note_count; i++)
         cli_put_line(stderr, report->notes[i]);
-    const int code = cli_save(model, how->out_path);
+    struct cli_saved saved;
+    const int code = cli_save_files(model, how->out_path, &saved);
+    if (how->json && code == CLI_YES)
+        put_json(report, &saved);
+    cli_saved_free(&saved);
     return code == CLI_YES ? cli_flush(stdout, "standard output") : code;
 }
 
@@ -181,7 +187,9 @@ int cli_convert(const struct cli_conversion *how, const char *path)
         cli_complain("%s: no file to write was given, add -o FILE", how->command);
         return CLI_USAGE;
     }
-    int code = cli_check_writable(how->out_path); /* before the work, not after it */
+    int code = cli_placement_check(how->command);
+    if (code == CLI_YES)
+        code = cli_check_writable(how->out_path); /* before the work, not after it */
     if (code != CLI_YES)
         return code;
     if (cli_load_model(path, NULL, &model, &err) != CAMEO_OK)

@@ -3,7 +3,7 @@
 #ifndef CLI_CONVERT_OPSETS_H
 #define CLI_CONVERT_OPSETS_H
 
-#include "cli.h"
+#include "saved_files.h"
 
 struct cli_conversion {
     const char *command; /* "upgrade" or "downgrade" */
@@ -15,6 +15,7 @@ struct cli_conversion {
 /* The options of both, into how. */
 #define CLI_CONVERT_OPTIONS(how)                                                                     \
     {"--output", "-o", "FILE", "the file to write", CLI_TEXT, &(how).out_path},                      \
+        CLI_PLACEMENT_OPTIONS,                                                                       \
         {"--opset",    NULL,                                                                         \
          "[DOMAIN=]N", "the version to go to; may be given for each domain",                         \
          CLI_TEXTS,    &(how).opsets},                                                               \

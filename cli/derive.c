@@ -5,23 +5,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-int cli_save(const struct cameo_model *model, const char *path)
+int cli_save_files(const struct cameo_model *model, const char *path, struct cli_saved *saved)
 {
     struct cameo_save_options options = CAMEO_SAVE_OPTIONS_INIT;
-    struct cameo_save_report report = CAMEO_SAVE_REPORT_INIT;
     struct cameo_error err;
-    char number[CLI_NUMBER_SIZE];
 
+    *saved = (struct cli_saved){0};
     const int code = cli_may_save("-o", path);
     if (code != CLI_YES)
         return code;
+    cli_saved_begin(saved, path, &options);
     options.cancel = cli_stop_on_signal();
-    if (cameo_model_save(model, path, &options, &report, &err) != CAMEO_OK)
+    if (cameo_model_save(model, path, &options, &saved->report, &err) != CAMEO_OK) {
+        cli_saved_free(saved);
         return cli_fail(&err);
-    fputs("wrote ", stderr);
-    cli_put_text(stderr, path, strlen(path));
-    fprintf(stderr, ": %s\n", cli_bytes(number, report.model_bytes));
+    }
+    cli_saved_end(saved);
+    cli_saved_tell(saved);
     return CLI_YES;
+}
+
+int cli_save(const struct cameo_model *model, const char *path)
+{
+    struct cli_saved saved;
+    const int code = cli_save_files(model, path, &saved);
+
+    cli_saved_free(&saved);
+    return code;
 }
 
 int cli_edit_begin(const char *command, const char *path, const char *out,

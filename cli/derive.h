@@ -3,10 +3,13 @@
 #ifndef CLI_DERIVE_H
 #define CLI_DERIVE_H
 
-#include "cli.h"
+#include "saved_files.h"
 
-/* Saves and says so on stderr; exit codes. */
+/* Saves and says on stderr which files were written and which are needed; exit codes. */
 int cli_save(const struct cameo_model *model, const char *path);
+/* The same. saved is the caller's to free, whatever the outcome; its path is NULL if nothing was
+ * saved. */
+int cli_save_files(const struct cameo_model *model, const char *path, struct cli_saved *saved);
 
 /* What edits share: loads the model, or says why not; checks that there is a file to write. */
 int cli_edit_begin(const char *command, const char *path, const char *out,

@@ -3,6 +3,7 @@
 #ifndef CLI_TRAIN_H
 #define CLI_TRAIN_H
 
+#include "saved_files.h"
 #include "values.h"
 
 struct train_settings {
@@ -47,6 +48,7 @@ struct train_run {
     int code;               /* of what failed before the first step */
     struct train_unwritten unwritten[TRAIN_OUTPUTS];
     char best_place[TRAIN_PLACE_SIZE]; /* where the best model is if it is not where it should be */
+    struct cli_saved saved; /* -o, once it is written */
     struct cameo_file *log;
     struct cameo_events *events;
     double started, shown; /* seconds */
@@ -65,7 +67,7 @@ int train_tell_unwritten(const struct train_run *run);
 /* Saves the model as it is now, to another place than path, whose name it gets. */
 bool train_rescue(const struct train_run *run, const char *path, char *place, size_t size);
 /* The same to where it should go, else to another place that is told. Gives the exit code. */
-int train_save(const struct train_run *run);
+int train_save(struct train_run *run);
 int train_tell_weights(const struct train_run *run);
 
 /* Progress and logs. */

@@ -185,7 +185,7 @@ static bool tell(void *arg, const struct cameo_progress *at)
 
 /* ---- before and after ---- */
 
-static int stop(const struct train_run *run)
+static int stop(struct train_run *run)
 {
     const struct train_settings *s = run->settings;
     const unsigned long long steps = (unsigned long long)cameo_trainer_steps(run->trainer);
@@ -202,6 +202,7 @@ static int stop(const struct train_run *run)
     cli_complain("stopped after step %llu; what was trained so far is in %s%s", steps, s->out,
                  s->checkpoint ? ""
                                : " ('--checkpoint DIR' makes a run that can go on exactly there)");
+    cli_saved_put_more(stderr, &run->saved);
     return CLI_CANCELLED;
 }
 

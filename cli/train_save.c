@@ -93,14 +93,19 @@ bool train_rescue(const struct train_run *run, const char *path, char *place, si
     return false;
 }
 
-int train_save(const struct train_run *run)
+int train_save(struct train_run *run)
 {
+    struct cameo_save_options options = CAMEO_SAVE_OPTIONS_INIT;
     const char *path = run->settings->out;
     char place[TRAIN_PLACE_SIZE];
     struct cameo_error err;
 
-    if (cameo_trainer_save(run->trainer, path, NULL, NULL, &err) == CAMEO_OK)
+    cli_saved_begin(&run->saved, path, &options);
+    if (cameo_trainer_save(run->trainer, path, &options, &run->saved.report, &err) == CAMEO_OK) {
+        cli_saved_end(&run->saved);
         return CLI_YES;
+    }
+    cli_saved_free(&run->saved);
     cli_fail(&err);
     if (train_rescue(run, path, place, sizeof place))
         cli_complain("train: the trained model is in %s instead", place);
@@ -119,8 +124,11 @@ int train_tell_weights(const struct train_run *run)
 
     fputs("wrote ", stdout);
     cli_put_text(stdout, s->out, strlen(s->out));
-    printf(": the weights of step %llu, the last\n",
+    printf(": the weights of step %llu, the last",
            (unsigned long long)cameo_trainer_steps(run->trainer));
+    cli_saved_put_moves(stdout, &run->saved.report);
+    putchar('\n');
+    cli_saved_put_more(stdout, &run->saved);
     if (!s->best || run->unwritten[TRAIN_BEST].count)
         return CLI_YES;
     if (isinf(result->best_loss)) {
@@ -133,5 +141,6 @@ int train_tell_weights(const struct train_run *run)
         printf(" of step %llu, in epoch %llu,", (unsigned long long)result->best_step,
                (unsigned long long)result->best_epoch);
     printf(" with the best validation loss, %.5g\n", result->best_loss);
+    cli_saved_put_needs(stdout, s->best);
     return CLI_YES;
 }

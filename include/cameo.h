@@ -618,8 +618,23 @@ struct cameo_cancel; /* see cameo_cancel_new */
 enum cameo_placement {
     CAMEO_PLACE_KEEP = 0,     /* values stay inside or outside the model, as they are */
     CAMEO_PLACE_EXTERNAL = 1, /* tensors of at least threshold bytes go to external files */
-    CAMEO_PLACE_INLINE = 2    /* everything into the model file */
+    CAMEO_PLACE_INLINE = 2,   /* everything into the model file */
+    /* The default. Values stay as they are, unless the model was stripped, prepared, optimized or
+     * converted since it was loaded: such a model is to be shipped and gets data of its own. If its
+     * external data is smaller than 64 MiB in all, it goes into the model file; otherwise into one
+     * new file beside it. A model saved over the file that it was loaded from keeps 64 MiB and more
+     * where they are. */
+    CAMEO_PLACE_AUTO = 3
 };
+
+/* An external file that a saved model needs. */
+struct cameo_data_file {
+    size_t struct_size;
+    struct cameo_text name; /* as the model has it: a path from the model's folder */
+    uint64_t bytes; /* UINT64_MAX: unknown, the model was loaded from memory and has no folder */
+    bool written;   /* by this save; false: the file was there before */
+};
+typedef void cameo_data_file_fn(void *arg, const struct cameo_data_file *file);
 
 struct cameo_save_options {
     size_t struct_size;
@@ -634,12 +649,15 @@ struct cameo_save_options {
     /* Set while the save is under way, that fails with CAMEO_CANCELLED and leaves nothing behind.
      * NULL: none. */
     struct cameo_cancel *cancel;
+    /* Called for every external file that the saved model needs, once it is saved. NULL: none. */
+    cameo_data_file_fn *file;
+    void *file_arg;
 };
 
 #define CAMEO_SAVE_OPTIONS_INIT                                                                    \
     {                                                                                              \
-        sizeof(struct cameo_save_options), CAMEO_FORMAT_BY_NAME, CAMEO_PLACE_KEEP, 0, false, 0, 0, \
-            0                                                                                      \
+        sizeof(struct cameo_save_options), CAMEO_FORMAT_BY_NAME, CAMEO_PLACE_AUTO, 0, false, 0, 0, \
+            0, 0, 0                                                                                \
     }
 
 /* What a save did. */

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SCHEDULES = {"constant": 0, "step": 1, "cosine": 2, "linear": 3}
 _BINARY, _TEXT = 1, 2
-_KEEP, _EXTERNAL, _INLINE = range(3)
+_KEEP, _EXTERNAL, _INLINE, _AUTO = range(4)
 
 
 class Finding:
@@ -131,10 +131,10 @@ def _choice(what: str, value: str, table: Mapping[str, int]) -> int:
 
 
 def placement(external: bool | str | None, inline: bool) -> int:
-    """Where save puts tensors."""
+    """Where save puts tensors. external None: as CAMEO_PLACE_AUTO says; False: values stay as they are."""
     if external and inline:
         raise _cameo.ArgumentError("external and inline exclude each other")
-    return _INLINE if inline else _EXTERNAL if external else _KEEP
+    return _INLINE if inline else _EXTERNAL if external else _AUTO if external is None else _KEEP
 
 
 def prepare_options(options: dict[str, Any]) -> dict[str, Any]:
@@ -562,7 +562,10 @@ class Model(_check.Fixed):
     def save(self, path: str | os.PathLike[str] | IO[bytes], *, external: bool | str | None = None,
              inline: bool = False) -> None:
         """Writes the model to a file, whole or not at all, or to a file object. external: tensors go to a file of this
-        name, or True for one named after the model; inline: everything goes into the model's own file."""
+        name, or True for one named after the model; inline: everything goes into the model's own file. By default
+        values stay inside or outside, as they are. A model that was stripped, prepared, optimized or converted is to be
+        shipped: external data of less than 64 MiB goes into its file, more goes to one new file beside it; external=False
+        leaves values where they are."""
         where = placement(external, inline)
         if hasattr(path, "write"):
             if external:

@@ -336,7 +336,7 @@ static PyObject *model_save(PyObject *object, PyObject *args)
     struct cameo_error err;
     PyObject *path = NULL;
     const char *external = NULL;
-    int placement = 0;
+    int placement = CAMEO_PLACE_AUTO;
     enum cameo_status status;
 
     if (!PyArg_ParseTuple(args, "O&|iz", PyUnicode_FSConverter, &path, &placement, &external))

@@ -182,7 +182,7 @@ PyObject *ext_trainer_save(PyObject *object, PyObject *args)
     struct ext_use use;
     struct cameo_error err;
     PyObject *path = NULL;
-    int placement = 0;
+    int placement = CAMEO_PLACE_AUTO;
     enum cameo_status status;
 
     if (!PyArg_ParseTuple(args, "O&|iz", PyUnicode_FSConverter, &path, &placement,

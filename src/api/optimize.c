@@ -157,6 +157,7 @@ static enum cm_status optimize_guarded(struct cm_guard *guard, void *arg)
     call->err = (struct cm_error){0};
     CM_TRY(
         cm_write_model(graph, call->file, &write, arena, &call->made->file, &written, &call->err));
+    call->made->file->to_ship = true;
     report->nodes_before = cm_count_nodes(&call->from->file->model.graph->node);
     report->nodes = written.nodes;
     report->nodes_inlined = written.nodes_inlined;

@@ -14,6 +14,17 @@ struct save_call {
     struct cm_error err;
 };
 
+static void tell_file(void *arg, const struct cm_save_file *file)
+{
+    const struct cameo_save_options *options = arg;
+    const struct cameo_data_file told = {.struct_size = sizeof told,
+                                         .name = {cm_str_text(file->name), file->name.size},
+                                         .bytes = file->bytes,
+                                         .written = file->written};
+
+    options->file(options->file_arg, &told);
+}
+
 struct cm_save_options cm_api_save_options(const struct cameo_save_options *options)
 {
     return (struct cm_save_options){
@@ -25,6 +36,8 @@ struct cm_save_options cm_api_save_options(const struct cameo_save_options *opti
         .alignment = options->alignment,
         .cancel = options->cancel ? &options->cancel->set : NULL,
         .mlir = &cm_api_mlir,
+        .file = options->file ? tell_file : NULL,
+        .file_arg = (void *)(uintptr_t)options,
     };
 }
 
@@ -48,7 +61,7 @@ enum cm_status cm_api_check_save(const char *path, const struct cameo_save_optio
         return cm_fail(err, CM_BAD_ARGUMENT, "no path to save to was given");
     if ((unsigned)out->format > CAMEO_FORMAT_MLIR_GENERIC)
         return cm_fail(err, CM_BAD_ARGUMENT, "format %d does not exist", (int)out->format);
-    if ((unsigned)out->placement > CAMEO_PLACE_INLINE)
+    if ((unsigned)out->placement > CAMEO_PLACE_AUTO)
         return cm_fail(err, CM_BAD_ARGUMENT, "placement %d does not exist", (int)out->placement);
     if (alignment & (alignment - 1))
         return cm_fail(err, CM_BAD_ARGUMENT, "alignment %zu is not a power of two", alignment);

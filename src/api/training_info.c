@@ -147,6 +147,7 @@ static enum cm_status remove_guarded(struct cm_guard *guard, void *arg)
             left[k++] = model->training_info.items[i];
     model->training_info.items = left;
     model->training_info.count--;
+    call->model->file->to_ship = true; /* as when the last entry is stripped */
     mark_list(model);
     return cm_describe_again(call->model, guard, &call->err);
 }

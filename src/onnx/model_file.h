@@ -47,6 +47,8 @@ struct cm_model_file {
     struct cm_str path;              /* for messages; "" when from memory */
     struct cm_str folder;
     const struct cm_registry *registry; /* what its operators mean; NULL: the built-in ones */
+    bool to_ship; /* stripped, prepared, optimized or converted since it was read: a new model that
+                   * is to stand alone, see CM_PLACE_AUTO */
 };
 
 /* All live in arena, which closes the files at its end. options may be NULL. */
@@ -66,7 +68,22 @@ enum cm_save_placement {
     CM_PLACE_KEEP,     /* tensors stay inside or outside, as they are */
     CM_PLACE_EXTERNAL, /* tensors of at least threshold bytes go to external files */
     CM_PLACE_INLINE,   /* everything into the model file */
+    /* As CM_PLACE_KEEP, but a model that is to_ship gets data of its own: external data of less
+     * than CM_SMALL_EXTERNAL bytes in all goes into the model file, more goes to one new file. More
+     * stays where it is if the model is written over the one that was read. */
+    CM_PLACE_AUTO,
 };
+
+/* External data of less than this many bytes is inlined in a model that is to be shipped. */
+#define CM_SMALL_EXTERNAL (UINT64_C(64) << 20)
+
+/* An external file that a saved model needs. */
+struct cm_save_file {
+    struct cm_str name; /* as the model has it, beside the model */
+    uint64_t bytes;     /* UINT64_MAX: unknown, because the model was read from memory */
+    bool written;       /* by this save; false: it was there before */
+};
+typedef void cm_save_file_fn(void *arg, const struct cm_save_file *file);
 
 struct cm_save_options {
     enum cm_model_format format;
@@ -81,6 +98,9 @@ struct cm_save_options {
     const atomic_bool *cancel; /* set while it is under way, it fails with CM_CANCELLED and leaves
                                 * nothing behind; NULL: none */
     const struct cm_mlir_form_hooks *mlir; /* NULL: MLIR is refused */
+    cm_save_file_fn *file; /* called once the model is saved, for each external file that it needs;
+                            * NULL: not called */
+    void *file_arg;
 };
 
 struct cm_save_report {

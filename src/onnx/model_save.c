@@ -27,7 +27,9 @@ struct item {
     struct cm_tensor_proto *to; /* in the tree that is written */
     enum action action;
     uint64_t bytes, offset;
-    size_t file; /* index of its new data file, when it moves out */
+    size_t file;   /* index of its new data file, when it moves out */
+    bool came_in;  /* it was outside until it was given new contents, and stays inside */
+    bool is_again; /* an item before it moves the very same bytes out */
 };
 
 struct data_file {
@@ -50,6 +52,8 @@ struct job {
     struct cm_arena *arena;
     struct cm_str folder;
     bool forced;
+    enum cm_save_placement placement; /* what CM_PLACE_AUTO means here */
+    bool own_data; /* tensors that are external go to a new file, and only those */
     const struct cm_model_proto *model; /* what is written: the caller's, or a twin */
     struct cm_encoding *encoding;
     struct {
@@ -61,8 +65,13 @@ struct job {
         size_t count, capacity;
     } files;
     struct cm_map claimed; /* names that files of this save will have */
+    struct cm_map moved;   /* places of external tensors that move out: the first item */
     struct cm_map kept; /* locations that stay: 1, or 2 + the index of the copy that replaces it */
-    size_t n_created;   /* data files in place; removed again unless the model follows, but for
+    struct {
+        struct cm_str *items;
+        size_t count, capacity;
+    } needed;         /* those of them that are neither copied nor written */
+    size_t n_created; /* data files in place; removed again unless the model follows, but for
                            those that were there before */
     bool in_use;
 };
@@ -92,11 +101,60 @@ static bool can_move_out(struct item *item)
            cm_tensor_proto_bytes(item->from, &item->bytes, NULL) == CM_OK && item->bytes > 0;
 }
 
+static bool is_file(const char *path, uint64_t device, uint64_t inode)
+{
+    struct stat facts;
+    return stat(path, &facts) == 0 && (uint64_t)facts.st_dev == device &&
+           (uint64_t)facts.st_ino == inode;
+}
+
+/* Is the model written over the one that was read? */
+static bool onto_itself(const struct job *job)
+{
+    struct stat facts;
+
+    return job->file->path.size && stat(cm_str_text(job->file->path), &facts) == 0 &&
+           is_file(job->path, (uint64_t)facts.st_dev, (uint64_t)facts.st_ino);
+}
+
+/* A tensor that other files hold, or held until it was given new contents. */
+static bool is_outside(struct job *job, const struct item *item)
+{
+    return item->from->data_location == CM_LOCATION_EXTERNAL || came_external(job, item->from);
+}
+
+/* Settles what CM_PLACE_AUTO means for this model. A tensor counts as often as it is named: that is
+ * how much the model file would grow. */
+static void choose_placement(struct job *job)
+{
+    uint64_t total = 0;
+
+    job->placement = job->options.placement;
+    if (job->placement != CM_PLACE_AUTO)
+        return;
+    job->placement = CM_PLACE_KEEP;
+    if (!job->file->to_ship || !job->file->path.size)
+        return;
+    for (size_t i = 0; i < job->tensors.count && total < CM_SMALL_EXTERNAL; i++) {
+        struct item *item = &job->tensors.items[i];
+
+        if (is_outside(job, item) && can_move_out(item))
+            total += cm_min_size(item->bytes, CM_SMALL_EXTERNAL);
+    }
+    if (total < CM_SMALL_EXTERNAL)
+        job->placement = CM_PLACE_INLINE;
+    else
+        job->own_data = !onto_itself(job);
+}
+
 static enum action choose(struct job *job, struct item *item)
 {
     const bool external = item->from->data_location == CM_LOCATION_EXTERNAL;
-    const enum cm_save_placement placement = job->options.placement;
+    const enum cm_save_placement placement = job->placement;
 
+    if (job->own_data && external && cm_tensor_proto_check(item->from, NULL) == CM_OK)
+        return can_move_out(item) && item->bytes >= job->options.threshold ? MOVE_OUT : MOVE_IN;
+    item->came_in = placement == CM_PLACE_INLINE && !job->forced && came_external(job, item->from);
     if (placement == CM_PLACE_INLINE && !job->forced)
         return external ? MOVE_IN : STAY;
     if (placement == CM_PLACE_KEEP && external)
@@ -171,10 +229,38 @@ static enum cm_status new_data_file(struct job *job, struct cm_str wanted,
                    CM_STR_FMT(wanted));
 }
 
+/* Tensors may share external data; what they share is written once. */
+static bool moves_with_another(struct job *job, size_t index)
+{
+    struct item *item = &job->tensors.items[index];
+    struct cm_external_place place;
+    bool added;
+
+    item->is_again = false;
+    if (item->from->data_location != CM_LOCATION_EXTERNAL ||
+        cm_external_place(item->from, &place, NULL) != CM_OK)
+        return false;
+    const struct cm_str key =
+        cm_arena_printf(job->arena, "%llu %llu %.*s", (unsigned long long)place.offset,
+                        (unsigned long long)item->bytes, CM_STR_FMT(place.location));
+    uint64_t *first = cm_map_insert(&job->moved, job->arena, key, &added);
+    if (added) {
+        *first = index;
+        return false;
+    }
+    item->is_again = true;
+    item->file = job->tensors.items[*first].file;
+    item->offset = job->tensors.items[*first].offset;
+    return true;
+}
+
 static enum cm_status place_outside(struct job *job, size_t index, bool *has_file)
 {
     const struct cm_str base = cm_str(job->options.external_name);
     struct item *item = &job->tensors.items[index];
+
+    if (moves_with_another(job, index))
+        return CM_OK;
     struct data_file *file = *has_file ? &job->files.items[job->files.count - 1] : NULL;
 
     if (!file || job->options.one_file_per_tensor) {
@@ -190,13 +276,6 @@ static enum cm_status place_outside(struct job *job, size_t index, bool *has_fil
     return CM_OK;
 }
 
-static bool is_file(const char *path, uint64_t device, uint64_t inode)
-{
-    struct stat facts;
-    return stat(path, &facts) == 0 && (uint64_t)facts.st_dev == device &&
-           (uint64_t)facts.st_ino == inode;
-}
-
 /* A file that tensors go on using must be there beside the new model: it is copied when the folders
  * differ, or when something has replaced or removed it since we opened it. */
 static enum cm_status keep_file(struct job *job, struct cm_str location, uint64_t *out)
@@ -207,8 +286,10 @@ static enum cm_status keep_file(struct job *job, struct cm_str location, uint64_
 
     *out = 1;
     CM_TRY(cm_external_file(job->file->files, location, &old, job->err));
-    if (is_file(cm_str_text(target), old.device, old.inode))
+    if (is_file(cm_str_text(target), old.device, old.inode)) {
+        *CM_PUSH(job->arena, &job->needed) = cm_arena_str(job->arena, location);
         return CM_OK;
+    }
     CM_TRY(new_data_file(job, location, &old.bytes, &file));
     file->is_copy = true;
     file->copied = old.bytes;
@@ -242,9 +323,16 @@ static enum cm_status keep_reference(struct job *job, const struct item *item)
 static enum cm_status keep_location(struct job *job, const struct item *item)
 {
     struct cm_str location;
+    bool added;
 
-    if (!job->file->path.size || !cm_tensor_proto_location(item->from, &location))
+    if (!cm_tensor_proto_location(item->from, &location))
         return CM_OK;
+    if (!job->file->path.size) {
+        *cm_map_insert(&job->kept, job->arena, location, &added) = 1;
+        if (added)
+            *CM_PUSH(job->arena, &job->needed) = cm_arena_str(job->arena, location);
+        return CM_OK;
+    }
     return cm_error_context(job->err, keep_reference(job, item), "tensor '%.*s'",
                             CM_STR_FMT(item->from->name));
 }
@@ -305,8 +393,8 @@ static enum cm_status plan(struct job *job)
 {
     bool has_file = false, moves = false;
 
-    job->files.count = 0;
-    job->claimed = job->kept = (struct cm_map){0};
+    job->files.count = job->needed.count = 0;
+    job->claimed = job->kept = job->moved = (struct cm_map){0};
     cm_map_insert(&job->claimed, job->arena, cm_str(cm_path_name(job->path)), NULL);
     for (size_t i = 0; i < job->tensors.count; i++) {
         struct item *item = &job->tensors.items[i];
@@ -400,10 +488,11 @@ static enum cm_status write_data_file(struct job *job, size_t index)
         CM_TRY(cm_save_write(save, file->copied.data, file->copied.size, job->err));
     for (size_t i = file->first_item; !file->is_copy && i < job->tensors.count; i++) {
         const struct item *item = &job->tensors.items[i];
-        if (item->action == MOVE_OUT && item->file != index)
+        if (item->action != MOVE_OUT || item->is_again)
+            continue;
+        if (item->file != index)
             break;
-        if (item->action == MOVE_OUT)
-            CM_TRY(write_tensor(job, item, save));
+        CM_TRY(write_tensor(job, item, save));
     }
     job->n_created++; /* even a commit that fails may have put it into place */
     return cm_save_commit(save, job->err);
@@ -467,7 +556,35 @@ static void fill_report(struct job *job)
     }
     for (size_t i = 0; i < job->tensors.count; i++) {
         report->moved_out += job->tensors.items[i].action == MOVE_OUT;
-        report->moved_in += job->tensors.items[i].action == MOVE_IN;
+        report->moved_in +=
+            job->tensors.items[i].action == MOVE_IN || job->tensors.items[i].came_in;
+    }
+}
+
+/* Files of a model in memory were not opened: nobody knows their size. */
+static uint64_t size_of_kept(const struct job *job, struct cm_str location)
+{
+    struct cm_external_file file;
+
+    if (!job->file->path.size || cm_external_file(job->file->files, location, &file, NULL) != CM_OK)
+        return UINT64_MAX;
+    return file.bytes.size;
+}
+
+/* Allocates nothing: the model is in place, so nothing may fail any more. */
+static void tell_files(const struct job *job)
+{
+    const struct cm_save_options *options = &job->options;
+
+    for (size_t i = 0; options->file && i < job->files.count; i++) {
+        const struct data_file *file = &job->files.items[i];
+        options->file(options->file_arg,
+                      &(struct cm_save_file){file->name, file->size, !file->is_there});
+    }
+    for (size_t i = 0; options->file && i < job->needed.count; i++) {
+        const struct cm_str name = job->needed.items[i];
+        options->file(options->file_arg,
+                      &(struct cm_save_file){name, size_of_kept(job, name), false});
     }
 }
 
@@ -521,6 +638,7 @@ static enum cm_status run(struct job *job)
     /* The walk hands out pointers it may be used to write through; nothing here does. */
     struct cm_model_proto *model = (struct cm_model_proto *)(uintptr_t)&job->file->model;
     CM_TRY(cm_model_each_tensor(model, collect, job));
+    choose_placement(job);
     CM_TRY(in_model(job, plan(job)));
     if (job->options.format == CM_FORMAT_BINARY)
         CM_TRY(plan_encoding(job));
@@ -531,6 +649,7 @@ static enum cm_status run(struct job *job)
     CM_TRY(write_model(job));
     fill_report(job);
     cm_old_data_remove(old, user_name, &job->report);
+    tell_files(job);
     return CM_OK;
 }
 

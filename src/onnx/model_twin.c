@@ -99,7 +99,8 @@ struct cm_model_file *cm_model_copy(struct cm_arena *arena, const struct cm_mode
                                    .files = from->files,
                                    .path = from->path,
                                    .folder = from->folder,
-                                   .registry = from->registry};
+                                   .registry = from->registry,
+                                   .to_ship = from->to_ship};
     return file;
 }
 

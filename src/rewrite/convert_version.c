@@ -678,5 +678,7 @@ enum cm_status cm_convert_version(struct cm_arena *arena, struct cm_model_file *
     CM_TRY(convert_all(&c));
     if (report->obstacles.count)
         return cm_obstacles_fail(&report->obstacles, err);
-    return put_in_place(&c, targets);
+    CM_TRY(put_in_place(&c, targets));
+    file->to_ship = true;
+    return CM_OK;
 }

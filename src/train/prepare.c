@@ -302,6 +302,7 @@ enum cm_status cm_prepare(struct cm_arena *arena, struct cm_model_file *file,
     report->n_blockers = p.blockers.count;
     report->states = p.states.items;
     report->n_states = p.states.count;
+    file->to_ship = file->to_ship || status == CM_OK;
     return status;
 }
 
@@ -379,4 +380,5 @@ void cm_strip(struct cm_arena *arena, struct cm_model_file *file, struct cm_mode
     cm_msg_clear(&model->msg, CM_MODEL_TRAINING_INFO);
     drop_import(file);
     cm_modes_turn_off(arena, file, modes);
+    file->to_ship = true;
 }
