@@ -19,6 +19,8 @@ static const double FOLD_WORK = 5e8;
 enum { SMALL = 4096 };
 /* Bytes that a result may always add to a file. */
 enum { BLOAT = 1 << 16 };
+/* Bytes of floats that quantized values may always become in a file: scalars, small tables. */
+enum { BLOAT_QUANTIZED = 1024 };
 
 struct folder {
     struct cm_module *module;
@@ -98,6 +100,39 @@ static bool bloats(const struct folder *folder, const struct candidate *c)
     return folder->for_file && c->out_bytes > BLOAT && c->out_bytes / 4 > c->bytes;
 }
 
+/* Values that are quantized, or as narrow as quantized values are. */
+static bool is_quantized(enum cm_dtype type)
+{
+    const struct cm_dtype_info *info = cm_dtype_info(type);
+
+    return info->bits > 0 && info->bits <= 8 && type != CM_BOOL;
+}
+
+/* Would a file hold floats in place of quantized weights? It would grow fourfold, and a runtime
+ * that computes with quantized values where it finds QuantizeLinear and DequantizeLinear would
+ * compute something else. So these stay even where all their operands are known, and so does
+ * whatever else makes floats of quantized weights, such as the Cast before a subtraction and a
+ * product. */
+static bool dequantizes(const struct folder *folder, const struct candidate *c)
+{
+    static const char *const ops[] = {"QuantizeLinear", "DequantizeLinear",
+                                      "DynamicQuantizeLinear"};
+    const struct cm_node *node = c->node;
+    const struct cm_value_def *result =
+        node->outputs[0] ? cm_value_get(node->module, node->outputs[0]) : NULL;
+
+    for (size_t i = 0; folder->for_file && i < sizeof ops / sizeof *ops; i++)
+        if (cm_str_is(node->op_type, ops[i]))
+            return true;
+    if (!folder->for_file || !result || c->out_bytes <= BLOAT_QUANTIZED ||
+        c->out_bytes <= c->bytes || !cm_dtype_is_float(result->fact.type->dtype))
+        return false;
+    for (int i = 0; i < node->n_inputs; i++)
+        if (c->operands[i] && is_quantized(c->operands[i]->tensor.type))
+            return true;
+    return false;
+}
+
 static bool may_fold(const struct folder *folder, struct candidate *c)
 {
     const struct cm_node *node = c->node;
@@ -108,7 +143,7 @@ static bool may_fold(const struct folder *folder, struct candidate *c)
     if (node->op->effects & CM_OUTPUT_SIZE_AT_RUN)
         return c->bytes + (size_t)c->chars <= SMALL;
     return measure_results(c) && c->out_bytes <= folder->bytes && !bloats(folder, c) &&
-           work_of(c) <= folder->work;
+           !dequantizes(folder, c) && work_of(c) <= folder->work;
 }
 
 static double characters(const struct cm_tensor *tensor)

@@ -12,6 +12,8 @@ foreach(form portable functions)
     OPTIMIZE_CASES ${TESTS_DIR}/networks ${OPTIMIZE_SAMPLE})
 endforeach()
 
+cameo_add_test(optimize/quantized ops ${VENV_PYTHON} ${TESTS_DIR}/optimize/check_quantized.py)
+
 # ONNX's node cases too: one operator each, in every version that the package has.
 cameo_add_test(optimize/suite slow ${VENV_PYTHON} ${TESTS_DIR}/optimize/check_optimized.py
   ${PROJECT_SOURCE_DIR}/build/onnx-suite/node)
