@@ -116,6 +116,27 @@ class ExternalTest(unittest.TestCase):
             with self.assertRaisesRegex(cameo.Error, "weights.bin"):
                 cameo.load(path).initializers["w"]
 
+    def test_what_is_shipped_stands_alone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "m.onnx")
+            big = cameo.load(f"""<ir_version: 8, opset_import: ["" : 17]>
+            m (float[1000] x) => (float[1000] y) <float[1000] w = {{{','.join(map(str, range(1000)))}}}>
+            {{ y = Mul(x, w) }}""")
+            big.save(path, external="weights.bin")
+            made = {"loaded": cameo.load(path), "stripped": cameo.load(path).strip(),
+                    "optimized": cameo.load(path).optimize(), "upgraded": cameo.load(path).upgrade(18),
+                    "prepared": cameo.load(path).prepare(loss="mse", optimizer="sgd")}
+            for name, model in made.items():
+                place = os.path.join(folder, name)
+                os.mkdir(place)
+                model.save(os.path.join(place, "m.onnx"))
+                self.assertEqual(os.listdir(place) == ["m.onnx"], name != "loaded", name)
+                self.assertEqual(cameo.load(os.path.join(place, "m.onnx")).initializers["w"][999], 999)
+            place = os.path.join(folder, "kept")
+            os.mkdir(place)
+            made["stripped"].save(os.path.join(place, "m.onnx"), external=False)
+            self.assertEqual(sorted(os.listdir(place)), ["m.onnx", "weights.bin"])
+
     def check_reference(self, path):
         """A message that only refers to its values is described, and says why they cannot be read."""
         import onnx

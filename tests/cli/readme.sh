@@ -20,12 +20,16 @@ print("""> {
     scores = Gemm<transB: int = 1>(f, line_weight, line_bias)
 }""")
 END
-"$CAMEO" copy net.onnxtxt -o net.onnx 2>/dev/null
+"$CAMEO" copy net.onnxtxt -o net.onnx --external net.onnx.data --threshold 256 2>/dev/null
 # "$ cameo ..." and the lines it is continued on; fewer steps than shown are enough here.
 # shellcheck disable=SC2016
 sed -n -e '/^\$ cameo/,/[^\\]$/p' "$readme" | grep -e '^\$ cameo' -e '^    --' |
     sed -e 's/^\$ cameo/"$CAMEO"/' -e 's/--epochs [0-9]*/--epochs 1/' -e 's/demo --dir/demo --epochs 1 --dir/' >commands.sh
 grep -c CAMEO commands.sh
 sh -e commands.sh >said.txt 2>&1 || cat said.txt
-grep -e '^wrote' said.txt
+grep -e '^wrote' -e '^checked' said.txt
 ls
+# The file that is shipped needs no other.
+mkdir elsewhere
+cp final.onnx elsewhere
+"$CAMEO" run elsewhere/final.onnx --input cameo-demo/unseen.npy | head -1
