@@ -44,8 +44,10 @@ int train_tell_unwritten(const struct train_run *run)
                      unwritten->why);
         code = CLI_MACHINE;
     }
-    if (*run->best_place)
+    if (*run->best_place) {
         cli_complain("train: the best model is in %s", run->best_place);
+        cli_saved_put_needs(stderr, run->best_place);
+    }
     return code;
 }
 
@@ -107,11 +109,13 @@ int train_save(struct train_run *run)
     }
     cli_saved_free(&run->saved);
     cli_fail(&err);
-    if (train_rescue(run, path, place, sizeof place))
+    if (train_rescue(run, path, place, sizeof place)) {
         cli_complain("train: the trained model is in %s instead", place);
-    else
+        cli_saved_put_needs(stderr, place);
+    } else {
         cli_complain("train: no other folder can hold the trained model either: neither the "
                      "current one, nor HOME, TMPDIR, /var/tmp, /tmp and /dev/shm");
+    }
     return CLI_MACHINE;
 }
 

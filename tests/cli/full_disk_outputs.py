@@ -29,6 +29,7 @@ copy net.onnx -o copy.onnxtxt
 copy net.onnx -o copy.onnx --external copy.bin --threshold 1
 demo --dir demo
 downgrade net.onnx --opset 16 -o old.onnx
+downgrade net.onnx --opset 16 -o old.onnx --external old.bin
 expand net.onnx --core -o core.onnx
 export trainable.onnx --to pytorch -o net.pt
 export trainable.onnx --to huggingface -o checkpoint-1
@@ -41,6 +42,7 @@ import net.onnx weights.safetensors --weights-only -o imported.onnx
 infer net.onnx -o typed.onnx
 merge net.onnx next.onnx --map y:p -o both.onnx
 optimize net.onnx -o fast.onnx
+optimize net.onnx -o fast.onnx --external fast.bin
 optimize net.onnx -o fast.onnx --dump-after fold=folded.onnx
 plot run.jsonl -o curve.svg
 predict net.onnx --data x.csv --columns x=p,q -o y.csv
@@ -48,6 +50,7 @@ predict net.onnx --data x.csv --columns x=p,q -o y.npz
 predict net.onnx --data x.csv --columns x=p,q -o y.npy
 predict net.onnx --data x.csv --columns x=p,q -o y.safetensors
 prepare net.onnx --loss mse --optimizer sgd -o prepared.onnx
+prepare net.onnx --loss mse --optimizer sgd -o prepared.onnx --external prepared.bin
 print net.onnx -o net.txt
 print net.onnx -o net.mlir
 rename net.onnx y=z -o renamed.onnx
@@ -57,14 +60,17 @@ run net.onnx --random-inputs --profile run.json
 set-shape net.onnx x=3,2 -o fixed.onnx
 step trainable.onnx -o step.onnx
 strip trainable.onnx -o bare.onnx
+strip trainable.onnx -o bare.onnx --external bare.bin
 test suite --junit results.xml
 TRAIN -o trained.onnx
+TRAIN -o trained.onnx --external trained.bin
 TRAIN -o trained.onnx --log log.jsonl
 TRAIN -o trained.onnx --profile step.json
 TRAIN -o trained.onnx --checkpoint kept
 TRAIN -o trained.onnx --tensorboard curves
 TRAIN -o trained.onnx --best best.onnx --validate data.csv
 upgrade net.onnx --opset 18 -o new.onnx
+upgrade net.onnx --opset 18 -o new.onnx --external new.bin
 """.replace("TRAIN", TRAIN).strip().splitlines()
 # What these write must not be there before, or has another name each time.
 NEW = ("--to huggingface", "--tensorboard", "--checkpoint ", "demo")

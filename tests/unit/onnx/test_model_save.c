@@ -94,6 +94,54 @@ void test_save__tensors_everywhere_move_out_and_back_in(void)
     check_in_arena(out_and_in);
 }
 
+struct told {
+    size_t written, kept;
+    uint64_t bytes;
+};
+
+static void count_file(void *arg, const struct cm_save_file *file)
+{
+    struct told *told = arg;
+
+    *(file->written ? &told->written : &told->kept) += 1;
+    told->bytes += file->bytes;
+}
+
+static void ship(struct cm_arena *arena)
+{
+    const char *folder;
+    struct cm_model_file *file = opened_case(arena, &folder);
+    struct told told = {0};
+    const struct cm_save_options out = {.placement = CM_PLACE_EXTERNAL};
+    const struct cm_save_options by_itself = {
+        .placement = CM_PLACE_AUTO, .file = count_file, .file_arg = &told};
+    const char *outside = case_path(arena, folder, "out.onnx");
+    const char *copy = case_path(arena, folder, "copy.onnx");
+    struct cm_save_report report;
+    struct cm_error err;
+
+    CHECK_OK(cm_model_save(file, outside, &out, NULL, &err), &err);
+    struct cm_model_file *moved = reopened(arena, outside);
+    CHECK_OK(cm_model_save(moved, copy, &by_itself, &report, &err), &err);
+    case_check(reopened(arena, copy), CASE_LARGE);
+    CHECK_INT(report.moved_in, 0);
+    CHECK_INT(told.written, 0);
+    CHECK_INT(told.kept, 1);
+    CHECK_INT(told.bytes, case_read(arena, case_path(arena, folder, "out.onnx.data")).size);
+
+    told = (struct told){0};
+    moved->to_ship = true;
+    CHECK_OK(cm_model_save(moved, copy, &by_itself, &report, &err), &err);
+    case_check(reopened(arena, copy), 0);
+    CHECK_INT(report.moved_in, CASE_LARGE);
+    CHECK_INT(told.written + told.kept, 0);
+}
+
+void test_save__small_external_data_of_a_model_to_be_shipped_goes_inside(void)
+{
+    check_in_arena(ship);
+}
+
 static void check_alignment(struct cm_arena *arena, size_t alignment, bool many)
 {
     const char *folder;
