@@ -71,16 +71,19 @@ static void put_outcome(const struct cameo_exported *report)
 {
     char number[CLI_NUMBER_SIZE];
 
-    for (size_t i = 0; i < report->note_count; i++)
-        cli_put_line(stderr, report->notes[i]);
-    if (!out_path)
-        return;
     fputs("wrote ", stderr);
     cli_put_text(stderr, out_path, strlen(out_path));
     fprintf(stderr, ": %zu tensors, %s", report->tensor_count, cli_bytes(number, report->bytes));
     if (report->step >= 0)
         fprintf(stderr, ", after %lld updates", (long long)report->step);
     fputc('\n', stderr);
+}
+
+/* What the receiver must know, before anything is written. */
+static void put_notes(const struct cameo_exported *report)
+{
+    for (size_t i = 0; i < report->note_count; i++)
+        cli_put_line(stderr, report->notes[i]);
 }
 
 static int export_it(const struct cameo_model *model)
@@ -92,14 +95,19 @@ static int export_it(const struct cameo_model *model)
     options.to = to;
     options.weights_only = weights_only;
     options.cancel = cli_stop_on_signal();
-    if (cameo_model_export(model, out_path, &options, &report, &err) != CAMEO_OK)
+    if (cameo_model_export(model, NULL, &options, &report, &err) != CAMEO_OK)
         return cli_fail(&err);
     if (json_output)
         put_json(report);
     else if (list)
         put_list(report);
     fflush(stdout); /* what follows goes elsewhere; a failure is found at the end */
-    put_outcome(report);
+    put_notes(report);
+    if (out_path) {
+        if (cameo_model_export(model, out_path, &options, &report, &err) != CAMEO_OK)
+            return cli_fail(&err);
+        put_outcome(report);
+    }
     return cli_flush(stdout, "standard output");
 }
 

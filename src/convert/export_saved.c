@@ -55,8 +55,11 @@ static enum cm_status gather_for(struct cm_arena *arena, const struct cm_model_f
     const enum cm_family to = cm_family_of(report->format->system);
     const bool without = options->weights_only || is_weights_only(report->format);
 
-    CM_TRY(
-        cm_gather(arena, file, (struct cm_gathering){.own_names = to == CM_FAMILY_ORT}, out, err));
+    CM_TRY(cm_gather(arena, file,
+                     (struct cm_gathering){.own_names = to == CM_FAMILY_ORT,
+                                           .originals = to == CM_FAMILY_TORCH,
+                                           .notes = &report->notes},
+                     out, err));
     const enum cm_family from = cm_family_of((*out)->system);
     if (from != CM_FAMILY_NONE && from != to)
         CM_TRY(cm_gather(arena, file,

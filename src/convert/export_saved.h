@@ -4,6 +4,8 @@
 #define CM_CONVERT_EXPORT_SAVED_H
 
 #include "convert/format.h"
+#include "convert/parts.h"
+#include "graph/originals.h"
 #include "onnx/model_file.h"
 
 struct cm_checkpoint_export {
@@ -44,10 +46,24 @@ enum cm_family cm_family_of(const char *system);
  * does. */
 struct cm_gathering {
     bool as_graph, own_names;
+    bool originals; /* under the names and in the layouts that PyTorch's exporters recorded .. */
+    struct cm_saved_texts *notes; /* .. and what is left out: sentences */
 };
 enum cm_status cm_gather(struct cm_arena *arena, const struct cm_model_file *file,
                          struct cm_gathering how, struct cm_saved **out,
                          struct cm_error *err) CM_MUST_CHECK;
+
+/* export_originals.c: how an initializer is made of tensors of the network that was exported; false:
+ * that is not known, or cannot be undone. The last n_aliases parts are further names of the first.
+ */
+bool cm_original_parts(struct cm_arena *arena, const struct cm_originals *originals,
+                       const struct cm_graph_proto *graph, const struct cm_tensor_proto *proto,
+                       struct cm_parts *out, size_t *n_aliases);
+/* One sentence for each key of the network that is not written. written: initializers that are
+ * written under their own names; keys: all that is. */
+void cm_note_originals(struct cm_arena *arena, const struct cm_originals *originals,
+                       const struct cm_graph_proto *graph, const struct cm_map *written,
+                       const struct cm_map *keys, struct cm_saved_texts *notes);
 
 /* export_fit.c: the optimizer as the framework of `to` has it: slots under its words. Fails with
  * the reason where its arithmetic cannot be had there. */

@@ -11,6 +11,7 @@
 /* An initializer of the inference graph. */
 struct holder {
     struct cm_tensor_proto *proto;
+    size_t n_aliases;      /* of its parts, the last: other names of the first */
     struct cm_parts parts; /* of which tensors of the framework it is made; none: nothing is said */
     struct cm_saved_tensor *tensor;
     bool is_moved;   /* training updates it */
@@ -28,6 +29,8 @@ struct holder {
 struct source {
     struct cm_str name;
     struct cm_shape shape;
+    bool is_alias;  /* the optimizer knows it by another name */
+    uint64_t place; /* in the network's own list, from 1; 0: it is not listed */
     struct {
         struct use {
             struct holder *holder;
@@ -53,8 +56,10 @@ struct gather {
         struct source *items;
         size_t count, capacity;
     } sources;
-    struct cm_map by_source; /* of sources: 1 + index */
-    struct cm_map grouped;   /* the framework's names in groups, and initializers' */
+    struct cm_map by_source;        /* of sources: 1 + index */
+    struct cm_map grouped;          /* the framework's names in groups, and initializers' */
+    struct cm_originals *originals; /* NULL: they are not asked */
+    struct cm_map own_named;        /* initializers whose names are their own */
     struct cm_error *err;
 };
 
@@ -148,10 +153,19 @@ static enum cm_status open_holder(struct gather *g, struct holder *holder)
         return CM_OK;
     CM_TRY(view(g, proto, &holder->tensor));
     CM_TRY(cm_tensor_proto_shape(proto, &shape, g->err));
-    if (!holder->parts.count)
+    if (!holder->parts.count && g->originals)
+        (void)cm_original_parts(g->arena, g->originals, g->file->model.graph, proto, &holder->parts,
+                                &holder->n_aliases);
+    if (!holder->parts.count) {
         cm_parts_whole(g->arena, &holder->parts, proto->name, &shape);
-    for (size_t i = 0; i < holder->parts.count; i++)
+        cm_map_insert(&g->own_named, g->arena, proto->name, NULL);
+    }
+    for (size_t i = 0; i < holder->parts.count; i++) {
         CM_TRY(add_source(g, holder, &holder->parts.items[i]));
+        if (i + holder->n_aliases >= holder->parts.count)
+            g->sources.items[cm_map_get(&g->by_source, holder->parts.items[i].source, 1) - 1]
+                .is_alias = true;
+    }
     return CM_OK;
 }
 
@@ -289,7 +303,7 @@ static enum cm_status put_source(struct gather *g, struct source *source)
     const struct holder *first = source->uses.items[0].holder;
     CM_TRY(scatter(g, source, NULL, &tensor));
     (void)cm_saved_add(g->saved, role_of(g, first), source->name, tensor);
-    for (size_t i = 0; i < first->states.count; i++) {
+    for (size_t i = 0; !source->is_alias && i < first->states.count; i++) {
         const struct cm_held_slot *slot = &first->states.items[i].slot;
 
         CM_TRY(scatter(g, source, slot, &tensor));
@@ -349,8 +363,78 @@ static void rename_groups(struct gather *g)
     }
 }
 
+/* ---- the order that the network has ---- */
+
+static int by_place(const void *a, const void *b)
+{
+    const struct source *const left = *(struct source *const *)a, *const right =
+                                                                      *(struct source *const *)b;
+
+    if (left->place != right->place)
+        return left->place < right->place ? -1 : 1;
+    return left < right ? -1 : left > right;
+}
+
+/* Sources as the network lists them, those that it does not list behind them. */
+static struct source **sort_sources(struct gather *g)
+{
+    struct source **sorted = CM_NEW_ARRAY(g->arena, struct source *, g->sources.count);
+    struct cm_map places = {0};
+
+    for (size_t i = 0; g->originals && i < g->originals->n_recorded; i++)
+        *cm_map_insert(&places, g->arena, g->originals->recorded[i].target, NULL) = i + 1;
+    for (size_t i = 0; i < g->sources.count; i++) {
+        sorted[i] = &g->sources.items[i];
+        sorted[i]->place = cm_map_get(&places, sorted[i]->name, UINT64_MAX);
+    }
+    qsort(sorted, g->sources.count, sizeof *sorted, by_place);
+    return sorted;
+}
+
+/* Groups that name initializers name the network's tensors from now on, in the network's order:
+ * PyTorch knows the tensors of its optimizer by their numbers. */
+static void name_groups(struct gather *g, struct source *const *sorted)
+{
+    for (size_t i = 0; i < g->saved->groups.count; i++) {
+        struct cm_saved_group *group = &g->saved->groups.items[i];
+        const struct cm_saved_group old = *group;
+        struct cm_map wanted = {0};
+
+        for (size_t k = 0; k < old.names.count; k++) {
+            const uint64_t at = cm_map_get(&g->by_name, old.names.items[k], 0);
+            const struct holder *holder = at ? &g->holders[at - 1] : NULL;
+
+            if (!holder || cm_map_find(&g->by_source, old.names.items[k]))
+                cm_map_insert(&wanted, g->arena, old.names.items[k], NULL);
+            for (size_t p = 0; holder && p + holder->n_aliases < holder->parts.count; p++)
+                cm_map_insert(&wanted, g->arena, holder->parts.items[p].source, NULL);
+        }
+        group->names.count = group->names.capacity = 0;
+        group->names.items = NULL;
+        for (size_t k = 0; k < g->sources.count; k++)
+            if (cm_map_find(&wanted, sorted[k]->name) && !sorted[k]->is_alias)
+                *CM_PUSH(g->arena, &group->names) = sorted[k]->name;
+    }
+}
+
+static void note_left_out(struct gather *g)
+{
+    if (g->how.notes)
+        cm_note_originals(g->arena, g->originals, g->file->model.graph, &g->own_named,
+                          &g->by_source, g->how.notes);
+}
+
 static enum cm_status put_tensors(struct gather *g)
 {
+    if (g->originals) {
+        struct source **sorted = sort_sources(g);
+
+        for (size_t i = 0; i < g->sources.count; i++)
+            CM_TRY(put_source(g, sorted[i]));
+        name_groups(g, sorted);
+        note_left_out(g);
+        return CM_OK;
+    }
     if (!g->how.as_graph) {
         for (size_t i = 0; i < g->sources.count; i++)
             CM_TRY(put_source(g, &g->sources.items[i]));
@@ -441,6 +525,8 @@ enum cm_status cm_gather(struct cm_arena *arena, const struct cm_model_file *fil
     list_holders(&g);
     CM_TRY(read_training(&g));
     note_groups(&g);
+    if (how.originals && cm_family_of(g.saved->system) == CM_FAMILY_NONE)
+        g.originals = cm_originals_read(arena, file->model.graph);
     CM_TRY(open_holders(&g));
     CM_TRY(open_states(&g));
     const struct cm_mapped_ranges mapped = cm_external_ranges(arena, file->files);

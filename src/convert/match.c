@@ -256,6 +256,8 @@ bool cm_match_accept(struct cm_matching *m, struct cm_match_target *target,
     char a[100], b[100];
 
     size_t count = 0;
+    if (target->is_computed)
+        return false;
     if (cm_dtype_is_float(tensor->dtype) == cm_dtype_is_float(target->tensor->data_type))
         count = cm_layouts(m->arena, source->name, &tensor->shape, &target->shape, layouts);
     if (count == 0) {
@@ -314,6 +316,7 @@ enum cm_status cm_match(struct cm_matching *m, struct cm_str map, struct cm_erro
         target->is_needed = is_needed(target);
     }
     cm_match_by_rules(m, map);
+    cm_match_by_original(m);
     cm_match_gates(m);
     cm_match_by_name(m);
     cm_match_by_layer(m);

@@ -1,7 +1,7 @@
 /* Which tensors of a checkpoint the tensors of a model are, and how they are made of them.
  *
  * Evidence is tried from sure to weak, and a tensor that is found is not asked again: the user's
- * rules, names (as they are, without prefixes, spelled as another framework does), gates of
+ * rules, names that the exporter recorded, names (as they are, without prefixes, spelled as another framework does), gates of
  * recurrent layers, the layer that a tensor is part of in the graph, values (weights that were
  * trained stay close to those they began with), and last that only one is left that fits. */
 // SPDX-License-Identifier: Apache-2.0
@@ -39,6 +39,7 @@ struct cm_match_target {
     struct cm_parts parts;       /* none: not found */
     struct cm_str how;
     struct cm_str misfit; /* a tensor has its name, but cannot be it: why */
+    bool is_computed;     /* of tensors of the network, in a way that cannot be followed */
     bool is_tied;         /* a node makes it of another tensor of the same source */
 };
 
@@ -109,6 +110,8 @@ struct cm_str cm_match_layer(struct cm_str key);
 void cm_match_by_name(struct cm_matching *m);
 /* match_rules.c: "INITIALIZER = NAME", "/REGEX/ = REPLACEMENT" with \1 .. \9. */
 void cm_match_by_rules(struct cm_matching *m, struct cm_str map);
+/* match_originals.c: by the names that exporters recorded. */
+void cm_match_by_original(struct cm_matching *m);
 /* match_layers.c: by the layer that the graph has it in; layers that are alike, by their place. */
 void cm_match_by_layer(struct cm_matching *m);
 void cm_match_by_place(struct cm_matching *m);

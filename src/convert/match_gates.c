@@ -27,7 +27,7 @@ struct sets {
 
 static const int lstm_order[] = {0, 3, 1, 2}, torch_gru_order[] = {1, 0, 2}, plain[] = {0, 1, 2};
 
-static const int *order_of(int gates, bool is_turned)
+const int *cm_gate_order(int gates, bool is_turned)
 {
     return gates == 4 ? lstm_order : gates == 3 && !is_turned ? torch_gru_order : plain;
 }
@@ -125,7 +125,7 @@ static bool set_fits(const struct layer *layer, const struct set *set)
 static void add_weight(struct cm_matching *m, const struct layer *layer, const struct set *set,
                        int which, int64_t direction, struct cm_parts *parts)
 {
-    const int *order = order_of(layer->gates, set->is_turned);
+    const int *order = cm_gate_order(layer->gates, set->is_turned);
 
     for (int g = 0; g < layer->gates; g++) {
         struct cm_part *part = cm_part_add(m->arena, parts, set->tensors[which]->name, 2, 3);
@@ -145,7 +145,7 @@ static void add_weight(struct cm_matching *m, const struct layer *layer, const s
 static bool add_bias(struct cm_matching *m, const struct layer *layer, const struct set *set,
                      int64_t direction, struct cm_parts *parts)
 {
-    const int *order = order_of(layer->gates, set->is_turned);
+    const int *order = cm_gate_order(layer->gates, set->is_turned);
     const bool in_one = !set->tensors[B2];
 
     if (!set->tensors[B] || (in_one && set->tensors[B]->tensor->shape.rank != 2))
@@ -261,7 +261,7 @@ static void split_bias(struct cm_matching *m, const struct single *single)
     half.tensor =
         &m->file->model.graph->initializer.items[m->file->model.graph->initializer.count - 2];
     for (int64_t d = 0; d < layer->directions; d++) {
-        const int *order = order_of(layer->gates, true);
+        const int *order = cm_gate_order(layer->gates, true);
 
         for (int g = 0; g < layer->gates; g++) {
             struct cm_part *part =

@@ -33,6 +33,10 @@ void cm_parts_transposed(struct cm_arena *arena, struct cm_parts *parts, struct 
                          const struct cm_shape *source_shape, const int *axes, int rank);
 bool cm_parts_are_whole(const struct cm_parts *parts); /* one part, nothing changed */
 
+/* By gate of ONNX, which gate of the framework it is: of PyTorch, or of Keras, whose weights are
+ * turned. gates: 4 LSTM, 3 GRU, 1. */
+const int *cm_gate_order(int gates, bool is_turned);
+
 /* Finds the tensor that a part names; NULL: there is none. */
 typedef const struct cm_saved_tensor *cm_part_source_fn(void *arg, struct cm_str name);
 

@@ -158,11 +158,17 @@ static struct cm_str shared_module(struct cm_str a, struct cm_str b)
 }
 
 /* A name that an exporter made up: "val_12", "onnx::MatMul_305"; or, where such a tensor was taken
- * apart, a name that ends so. */
+ * apart, a name that ends so, or begins so: "val_12.node". */
 static bool is_made_up(struct cm_str name)
 {
     const size_t module = before_dot(name).size;
+    size_t digits = 4;
 
+    while (cm_str_starts(name, "val_") && digits < name.size && name.data[digits] >= '0' &&
+           name.data[digits] <= '9')
+        digits++;
+    if (digits > 4 && digits < name.size && name.data[digits] == '.')
+        return true;
     if (module)
         name = (struct cm_str){name.data + module + 1, name.size - module - 1};
     return cm_str_starts(name, "val_") || cm_str_starts(name, "onnx::");
@@ -593,6 +599,33 @@ static void name_by_node(struct reading *r, size_t i)
         tensor->dims.count == 2 && reads->only_products ? CM_FOLDED_TRANSPOSED : CM_FOLDED_COMPUTED;
 }
 
+/* Training turned a folded transpose into a node that turns the table: the layer that reads its
+ * result has the table by a name of its own. */
+static void name_tied(struct reading *r)
+{
+    struct cm_map turned = {0}; /* values that the exporter named to index + 1 of their tensor */
+
+    for (size_t n = 0; n < r->graph->node.count; n++) {
+        const struct cm_node_proto *node = &r->graph->node.items[n];
+        const struct cm_op *op = cm_builtin_op(node);
+        const bool is_turn = op->keeps_values && node->input.count && node->output.count;
+        const uint64_t i = is_turn ? cm_map_get(&r->out->by_name, node->input.items[0], 0) : 0;
+        const struct cm_str module = module_of(r->arena, node);
+
+        if (i && r->graph->initializer.items[i - 1].dims.count == 2 &&
+            cm_str_starts(node->output.items[0], "onnx::"))
+            *cm_map_insert(&turned, r->arena, node->output.items[0], NULL) = i;
+        const uint64_t k = node->input.count > 1 ? cm_map_get(&turned, node->input.items[1], 0) : 0;
+        const char *duty = cm_operand_duty(op, 1);
+        if (!k || !duty || !op->flops || !is_layer(r, module))
+            continue;
+        if (!r->out->items[k - 1].names.count)
+            add_name(r, (size_t)k - 1, r->graph->initializer.items[k - 1].name, NULL);
+        add_name(r, (size_t)k - 1,
+                 cm_arena_printf(r->arena, "%.*s.%s", (int)module.size, module.data, duty), NULL);
+    }
+}
+
 /* ---- what is not there ---- */
 
 static void list_missing(struct reading *r)
@@ -640,6 +673,7 @@ struct cm_originals *cm_originals_read(struct cm_arena *arena, const struct cm_g
         read_aliases(&r, n);
     for (size_t i = 0; i < out->count; i++)
         name_by_node(&r, i);
+    name_tied(&r);
     list_missing(&r);
     return out;
 }

@@ -51,3 +51,19 @@ older (float[N,2,3] x) => (float[N,2,3] y)
 EOF
 echo '-- and the older one'
 try prepare older.onnxtxt --loss mse --optimizer sgd --list
+echo '-- export names each key that it cannot write, before it writes'
+try export folded.onnxtxt --to safetensors -o folded.safetensors
+try export older.onnxtxt --to safetensors -o older.safetensors
+echo '-- import does not fill what was computed with what it was computed from'
+cat >network.onnxtxt <<'EOT'
+<ir_version: 10, opset_import: ["" : 20]>
+network (float[N,3] x) => (float[N,3] y)
+<float[3] A = {1, 2, 3}, float[3,3] "o.weight" = {1, 2, 3, 4, 5, 6, 7, 8, 9}, float[2,2,1] "c.weight" = {1, 2, 3, 4}>
+{
+    a = Mul(x, A)
+    b = MatMul(a, "o.weight")
+    y = Identity(b)
+}
+EOT
+try export network.onnxtxt --to safetensors -o network.safetensors
+try import folded.onnxtxt network.safetensors --weights-only --list -o filled.onnx

@@ -49,3 +49,11 @@ try prepare net.onnxtxt --loss mse --optimizer sgd --list --train lora --keep-ti
 try prepare net.onnxtxt --loss mse --optimizer sgd --json --train 't\.3' | grep -B3 -A1 original
 echo '-- and one that matches nothing names those that are near'
 try prepare net.onnxtxt --loss mse --optimizer sgd --json --freeze 'lorra'
+echo '-- export writes them, turned back, and import finds them'
+try export net.onnxtxt --to safetensors --list
+try export net.onnxtxt --to safetensors -o net.safetensors
+try import net.onnxtxt net.safetensors --weights-only --list -o back.onnx
+try compare net.onnxtxt back.onnx --only weights
+try prepare net.onnxtxt --loss mse --optimizer adam -o ready.onnx
+try export ready.onnx --to pytorch --list
+try export net.onnxtxt --to onnxruntime --weights-only --list
