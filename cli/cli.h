@@ -164,6 +164,7 @@ bool cli_file_size(const char *path, uint64_t *bytes);
 /* Files that are read are noted: NULL is none, a folder stands for the files in it, IMAGES:LABELS
  * for both. */
 void cli_reads(const char *path);
+void cli_reads_all(const struct cli_texts *paths); /* the same for each */
 /* Is it, by its name, a library that 'cameo compile' wrote? */
 bool cli_is_library(const char *path);
 /* cameo_model_load, and notes the model and its external files. */

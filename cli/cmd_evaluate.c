@@ -222,7 +222,7 @@ static int evaluate_main(char **operands, int count)
 
 static const struct cli_option options[] = {
     {"--data", "-d", "FILE", "what to judge by: .npz, .npy, .safetensors, .csv, IDX, a folder",
-     CLI_TEXT, &cli_stream.data},
+     CLI_TEXTS, &cli_stream.data},
     {"--metrics", "-m", "NAME,..",
      "loss, accuracy, top-5, confusion, precision, recall, f1, f1-macro,\n"
      "f1-micro, f1-weighted, auc, mae, mse, rmse, r2; those that fit otherwise",

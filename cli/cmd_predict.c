@@ -49,7 +49,7 @@ static int predict_main(char **operands, int count)
 
 static const struct cli_option options[] = {
     {"--data", "-d", "FILE", "what to predict for: .npz, .npy, .safetensors, .csv, IDX, a folder",
-     CLI_TEXT, &cli_stream.data},
+     CLI_TEXTS, &cli_stream.data},
     {"--output", "-o", "FILE", "the file of predictions: .npz, .npy, .safetensors or .csv",
      CLI_TEXT, &out_path},
     {"--out", NULL, NULL, "--output", CLI_OLD, NULL},

@@ -35,7 +35,7 @@ static bool check_settings(void)
     s->last_batch_given = s->last_batch != NULL;
     if (!s->last_batch)
         s->last_batch = "short";
-    if (!s->data)
+    if (!s->data.count)
         wrong++, cli_complain("train: no data was given, add --data FILE");
     if (!s->out)
         wrong++, cli_complain("train: no file to write was given, add -o FILE");
@@ -53,7 +53,7 @@ static bool check_settings(void)
                               s->resume ? "--resume" : "--checkpoint-every");
     if (s->tensorboard_every && !s->tensorboard)
         wrong++, cli_complain("train: --tensorboard-every needs --tensorboard DIR");
-    if ((s->patience || s->best) && !s->validate)
+    if ((s->patience || s->best) && !s->validate.count)
         wrong++, cli_complain("train: %s needs --validate FILE", s->best ? "--best" : "--patience");
     /* Nobody wants to hear at the end that the result cannot be written. */
     const char *const outputs[] = {s->out, s->best, s->profile, s->log};
@@ -71,14 +71,16 @@ static bool check_settings(void)
 
 /* ---- opening ---- */
 
-static int open_data(const char *path, struct cameo_dataset **out)
+static int open_data(const struct cli_texts *paths, struct cameo_dataset **out)
 {
     struct cameo_dataset_options options = CAMEO_DATASET_OPTIONS_INIT;
     struct cameo_error err;
 
     options.columns = settings.columns;
     options.allow_links = settings.allow_links;
-    return cameo_dataset_open(path, &options, out, &err) == CAMEO_OK ? CLI_YES : cli_fail(&err);
+    return cameo_dataset_open_files(paths->items, paths->count, &options, out, &err) == CAMEO_OK
+               ? CLI_YES
+               : cli_fail(&err);
 }
 
 /* ---- a model that does not carry its training ---- */
@@ -184,9 +186,10 @@ static void tell_of_batch(const struct train_run *run)
 /* A CSV file names columns, the model names inputs. */
 static void hint_at_columns(const struct train_run *run)
 {
-    const size_t length = strlen(settings.data);
+    const char *first = settings.data.items[0];
+    const size_t length = strlen(first);
 
-    if (settings.columns || length < 4 || strcmp(settings.data + length - 4, ".csv") != 0)
+    if (settings.columns || length < 4 || strcmp(first + length - 4, ".csv") != 0)
         return;
     fputs("columns become inputs with --columns \"", stderr);
     for (size_t i = 0; i < cameo_trainer_input_count(run->trainer); i++) {
@@ -231,7 +234,8 @@ static int open_batches(struct train_run *run)
         return code;
     }
     if (cameo_batches_per_epoch(run->batches) == 0 && !settings.steps) {
-        cli_complain("train: %s has %lld samples, too few for one batch of %lld", settings.data,
+        cli_complain("train: %s has %lld samples, too few for one batch of %lld",
+                     settings.data.count > 1 ? "the data" : settings.data.items[0],
                      (long long)cameo_dataset_samples(run->data),
                      (long long)cameo_batches_size(run->batches));
         return CLI_USAGE;
@@ -247,13 +251,13 @@ static int open_validation(struct train_run *run)
     struct cameo_batches_options options = CAMEO_BATCHES_OPTIONS_INIT;
     struct cameo_error err;
 
-    if (!settings.validate)
+    if (!settings.validate.count)
         return CLI_YES;
     if (cameo_trainer_loss(run->trainer) == cameo_trainer_scalar_count(run->trainer)) {
         cli_complain("train: the model's training has no loss to validate");
         return CLI_NO;
     }
-    const int code = open_data(settings.validate, &run->validation);
+    const int code = open_data(&settings.validate, &run->validation);
     if (code != CLI_YES)
         return code;
     options.batch_size = cameo_batches_size(run->batches);
@@ -290,8 +294,8 @@ static int open_trainer(struct train_run *run)
 static int check_outputs(struct train_run *run)
 {
     (void)run;
-    cli_reads(settings.data);
-    cli_reads(settings.validate);
+    cli_reads_all(&settings.data);
+    cli_reads_all(&settings.validate);
     cli_reads(cli_training.loss);
     int code = cli_may_write("train: --log", settings.log);
     if (code == CLI_YES)
@@ -359,7 +363,7 @@ static int train(struct cameo_model *model)
         check_outputs, train_check_memory, run_and_save};
     struct train_run run = {
         .settings = &settings, .model = model, .result = CAMEO_LOOP_RESULT_INIT};
-    int code = open_data(settings.data, &run.data);
+    int code = open_data(&settings.data, &run.data);
 
     for (size_t i = 0; i < sizeof stages / sizeof *stages && code == CLI_YES; i++)
         code = stages[i](&run);
@@ -391,10 +395,10 @@ static int train_main(char **operands, int count)
 
 static const struct cli_option options[] = {
     {"--data", "-d", "FILE", "what to train on: .npz, .npy, .safetensors, .csv, IDX, a folder",
-     CLI_TEXT, &settings.data},
+     CLI_TEXTS, &settings.data},
     {"--output", "-o", "FILE", "the trained model", CLI_TEXT, &settings.out},
     {"--out", NULL, NULL, "--output", CLI_OLD, NULL},
-    {"--validate", NULL, "FILE", "data to measure on after each epoch", CLI_TEXT,
+    {"--validate", NULL, "FILE", "data to measure on after each epoch", CLI_TEXTS,
      &settings.validate},
     {"--columns", NULL, "TEXT", "CSV: which columns make which array, \"x=a,b y=label\"", CLI_TEXT,
      &settings.columns},

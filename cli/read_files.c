@@ -151,3 +151,9 @@ int cli_may_save(const char *what, const char *path)
 {
     return refuse(what, path, true);
 }
+
+void cli_reads_all(const struct cli_texts *paths)
+{
+    for (size_t i = 0; i < paths->count; i++)
+        cli_reads(paths->items[i]);
+}

@@ -50,7 +50,7 @@ int cli_stream_open(const char *command, const char *path)
     struct cli_stream *s = &cli_stream;
     struct cameo_error err;
 
-    if (!s->data) {
+    if (!s->data.count) {
         cli_complain("%s: no data was given, add --data FILE", command);
         return CLI_USAGE;
     }
@@ -63,8 +63,9 @@ int cli_stream_open(const char *command, const char *path)
     s->session.threads = (int)(s->threads < 1024 ? s->threads : 1024);
     s->session.memory_limit = cli_memory_limit(s->memory_limit);
     s->session.backend = s->backend;
-    cli_reads(s->data);
-    if (cameo_dataset_open(s->data, &data, &s->dataset, &err) != CAMEO_OK)
+    cli_reads_all(&s->data);
+    if (cameo_dataset_open_files(s->data.items, s->data.count, &data, &s->dataset, &err) !=
+        CAMEO_OK)
         return cli_fail(&err);
     s->options = (struct cameo_stream_options)CAMEO_STREAM_OPTIONS_INIT;
     s->options.batch_size = (int64_t)s->batch_size;

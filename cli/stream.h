@@ -7,7 +7,8 @@
 
 /* As they were given. */
 struct cli_stream {
-    const char *data, *columns, *backend;
+    struct cli_texts data; /* files */
+    const char *columns, *backend;
     size_t batch_size, threads, memory_limit;
     bool raw_bytes, as_is, allow_links;
     /* Filled by cli_stream_open. */

@@ -7,7 +7,8 @@
 #include "values.h"
 
 struct train_settings {
-    const char *model, *data, *validate, *columns, *target, *out, *best, *log, *profile;
+    struct cli_texts data, validate; /* files */
+    const char *model, *columns, *target, *out, *best, *log, *profile;
     const char *checkpoint, *tensorboard;
     size_t batch_size, epochs, steps, seed, threads, memory_limit, patience;
     size_t checkpoint_every, keep, tensorboard_every;

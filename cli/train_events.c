@@ -21,14 +21,14 @@ static void add(struct train_run *run, const char *group, const char *name, uint
 static int add_settings(struct train_run *run)
 {
     const struct train_settings *s = run->settings;
-    const char *trained_on = s->data;
     struct cameo_error err;
     char *text = NULL;
     size_t size = 0;
     FILE *table = cli_open_text(&text, &size);
 
-    fprintf(table, "| setting | value |\n| --- | --- |\n| model | %s |\n| --data | %s |\n",
-            s->model, trained_on);
+    fprintf(table, "| setting | value |\n| --- | --- |\n| model | %s |\n", s->model);
+    for (size_t i = 0; i < s->data.count; i++)
+        fprintf(table, "| --data | %s |\n", s->data.items[i]);
     fprintf(table, "| batch size | %lld |\n| --seed | %zu |\n",
             (long long)cameo_batches_size(run->batches), s->seed);
     for (size_t i = 0; i < cli_training_flag_count(); i++) {

@@ -1563,6 +1563,13 @@ struct cameo_dataset_field {
 CAMEO_API enum cameo_status cameo_dataset_open(const char *path,
                                                const struct cameo_dataset_options *options,
                                                struct cameo_dataset **out, struct cameo_error *err);
+/* The same for several paths: the samples of each follow those of the path before it. All must have
+ * the same arrays, with samples of the same types and shapes; otherwise the error names both paths
+ * and the array. count is at least 1. */
+CAMEO_API enum cameo_status cameo_dataset_open_files(const char *const *paths, size_t count,
+                                                     const struct cameo_dataset_options *options,
+                                                     struct cameo_dataset **out,
+                                                     struct cameo_error *err);
 CAMEO_API void cameo_dataset_free(struct cameo_dataset *dataset); /* NULL is fine */
 CAMEO_API int64_t cameo_dataset_samples(const struct cameo_dataset *dataset);
 CAMEO_API size_t cameo_dataset_field_count(const struct cameo_dataset *dataset);

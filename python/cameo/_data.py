@@ -133,9 +133,12 @@ def arrays_of(data: Any, names: Sequence[str]) -> dict[str, Any] | None:
 
 
 def open_data(data: Any, names: Sequence[str], columns: str | None = None) -> Any:
-    """A data set of the library: a path or arrays in memory; None where data is an iterable of batches."""
+    """A data set of the library: a path, several paths whose samples follow each other, or arrays in memory; None
+    where data is an iterable of batches."""
     if isinstance(data, (str, os.PathLike)):
-        return _cameo.open_data(os.fspath(data), columns)
+        data = [data]
+    if isinstance(data, (list, tuple)) and data and all(isinstance(path, (str, os.PathLike)) for path in data):
+        return _cameo.open_data([os.fsencode(path) for path in data], columns)
     arrays = arrays_of(data, names)
     return None if arrays is None else _cameo.data_of(arrays)
 

@@ -40,30 +40,40 @@ static struct ext_data *data_new(struct ext_state *state)
     return (struct ext_data *)alloc(type, 0);
 }
 
-/* open_data(path, columns or None): a Data */
+/* open_data(paths as a list of bytes, columns or None): a Data */
 static PyObject *open_data(PyObject *module, PyObject *args)
 {
     struct ext_state *state = ext_state(module);
     struct cameo_dataset_options options = CAMEO_DATASET_OPTIONS_INIT;
     struct cameo_error err;
-    PyObject *path = NULL;
+    PyObject *list = NULL;
     enum cameo_status status;
 
-    if (!PyArg_ParseTuple(args, "O&|z", PyUnicode_FSConverter, &path, &options.columns))
+    if (!PyArg_ParseTuple(args, "O!|z", &PyList_Type, &list, &options.columns))
         return NULL;
     options.allow_links = true; /* the folder is the caller's own */
-    struct ext_data *self = data_new(state);
+    const size_t count = (size_t)PyList_Size(list);
+    const char **paths = PyMem_Calloc(count + 1, sizeof *paths);
+    struct ext_data *self = NULL;
+    bool good = paths != NULL;
+
+    if (!good)
+        PyErr_NoMemory();
+    for (size_t i = 0; good && i < count; i++) /* the list holds the bytes */
+        good = PyBytes_AsStringAndSize(PyList_GetItem(list, (Py_ssize_t)i), (char **)&paths[i],
+                                       NULL) == 0;
+    if (good)
+        self = data_new(state);
     if (self) {
-        const char *text = PyBytes_AsString(path);
         Py_BEGIN_ALLOW_THREADS;
-        status = cameo_dataset_open(text, &options, &self->dataset, &err);
+        status = cameo_dataset_open_files(paths, count, &options, &self->dataset, &err);
         Py_END_ALLOW_THREADS;
         if (status != CAMEO_OK) {
             Py_CLEAR(self);
             ext_raise(state, &err);
         }
     }
-    Py_DECREF(path);
+    PyMem_Free(paths);
     return (PyObject *)self;
 }
 

@@ -52,6 +52,14 @@ enum cameo_status cameo_dataset_open(const char *path, const struct cameo_datase
                                      struct cameo_dataset **out, struct cameo_error *err)
 {
     CM_API_NEED(path, err);
+    return cameo_dataset_open_files(&path, 1, options, out, err);
+}
+
+enum cameo_status cameo_dataset_open_files(const char *const *paths, size_t count,
+                                           const struct cameo_dataset_options *options,
+                                           struct cameo_dataset **out, struct cameo_error *err)
+{
+    CM_API_NEED(paths, err);
     CM_API_NEED(out, err);
     struct cameo_dataset_options all = CAMEO_DATASET_OPTIONS_INIT;
     struct cameo_dataset *dataset = cm_calloc(1, sizeof *dataset);
@@ -63,8 +71,13 @@ enum cameo_status cameo_dataset_open(const char *path, const struct cameo_datase
     *out = NULL;
     if (!dataset)
         status = cm_fail(&reason, CM_NO_MEMORY, "no memory for a data set");
+    if (status == CM_OK && !count)
+        status = cm_fail(&reason, CM_BAD_ARGUMENT, "no path of a data set was given");
+    for (size_t i = 0; status == CM_OK && i < count; i++)
+        if (!paths[i])
+            status = cm_fail(&reason, CM_BAD_ARGUMENT, "path %zu of the data set is NULL", i);
     if (status == CM_OK)
-        status = cm_dataset_open(path, &inner, &dataset->dataset, &reason);
+        status = cm_dataset_open_files(paths, count, &inner, &dataset->dataset, &reason);
     if (status)
         cm_free(dataset);
     else

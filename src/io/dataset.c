@@ -13,10 +13,12 @@
 
 struct opening {
     struct cm_dataset *set;
-    const char *path; /* or NULL, and then: */
+    const char *path; /* of the file that is read; or NULL, and then: */
     const struct cm_dataset_array *arrays;
     size_t n_arrays;
     struct cm_dataset_options options;
+    const char *const *paths;
+    size_t n_paths;
     struct cm_error *err;
 };
 
@@ -272,7 +274,97 @@ static enum cm_status check_together(struct opening *opening)
                            "array '%.*s' has %lld samples, array '%.*s' has %lld",
                            CM_STR_FMT(rows->items[0].name), (long long)rows->items[0].count,
                            CM_STR_FMT(rows->items[i].name), (long long)rows->items[i].count);
-    opening->set->samples = rows->items[0].count;
+    return CM_OK;
+}
+
+/* ---- several files ---- */
+
+static struct cm_rows *find_rows(const struct cm_rows_list *list, struct cm_str name)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (cm_str_equal(list->items[i].name, name))
+            return &list->items[i];
+    return NULL;
+}
+
+static enum cm_status check_alike(struct opening *opening, const struct cm_rows *a,
+                                  const struct cm_rows *b)
+{
+    char left[100], right[100];
+
+    if (a->type == b->type && cm_shape_equal(&a->sample, &b->sample))
+        return CM_OK;
+    return cm_fail(opening->err, CM_BAD_ARGUMENT,
+                   "array '%.*s' has samples of %s %s in '%.300s' and of %s %s in '%.300s'; files "
+                   "that are read as one must have the same types and shapes",
+                   CM_STR_FMT(a->name), cm_dtype_name(a->type),
+                   cm_shape_print(&a->sample, left, sizeof left), opening->paths[0],
+                   cm_dtype_name(b->type), cm_shape_print(&b->sample, right, sizeof right),
+                   opening->path);
+}
+
+/* Samples of the file that was read last follow those of `first`. */
+static enum cm_status append(struct opening *opening, struct cm_rows_list *first)
+{
+    struct cm_rows_list *added = &opening->set->rows;
+
+    for (size_t i = 0; i < added->count; i++)
+        if (!find_rows(first, added->items[i].name))
+            return cm_fail(opening->err, CM_BAD_ARGUMENT,
+                           "array '%.*s' is in '%.300s' and not in '%.300s'; files that are read "
+                           "as one must have the same arrays",
+                           CM_STR_FMT(added->items[i].name), opening->path, opening->paths[0]);
+    for (size_t i = 0; i < first->count; i++) {
+        struct cm_rows *last = &first->items[i];
+        const struct cm_rows *rows = find_rows(added, last->name);
+
+        if (!rows)
+            return cm_fail(opening->err, CM_BAD_ARGUMENT,
+                           "array '%.*s' is in '%.300s' and not in '%.300s'; files that are read "
+                           "as one must have the same arrays",
+                           CM_STR_FMT(last->name), opening->paths[0], opening->path);
+        CM_TRY(check_alike(opening, last, rows));
+        while (last->next)
+            last = (struct cm_rows *)last->next;
+        last->next = rows;
+    }
+    return CM_OK;
+}
+
+static enum cm_status open_path(struct opening *opening, size_t i)
+{
+    struct cm_dataset *set = opening->set;
+
+    opening->path = opening->paths[i];
+    set->rows = (struct cm_rows_list){0};
+    enum cm_status status = open_any(opening);
+    if (status == CM_OK)
+        status = check_together(opening);
+    return cm_error_context(opening->err, status, "%.600s", opening->path);
+}
+
+static enum cm_status open_paths(struct opening *opening)
+{
+    struct cm_dataset *set = opening->set;
+    struct cm_rows_list first = {0};
+
+    for (size_t i = 0; i < opening->n_paths; i++) {
+        CM_TRY(open_path(opening, i));
+        set->samples += set->rows.items[0].count;
+        if (i == 0)
+            first = set->rows;
+        else
+            CM_TRY(append(opening, &first));
+    }
+    set->rows = first;
+    return CM_OK;
+}
+
+static enum cm_status open_arrays(struct opening *opening)
+{
+    CM_TRY(take_arrays(opening));
+    CM_TRY(check_together(opening));
+    opening->set->samples = opening->set->rows.items[0].count;
     return CM_OK;
 }
 
@@ -289,11 +381,7 @@ static enum cm_status open_guarded(struct cm_guard *guard, void *arg)
     struct cm_dataset *set = opening->set;
 
     cm_arena_init(&set->arena, guard);
-    enum cm_status status = opening->path ? open_any(opening) : take_arrays(opening);
-    if (status == CM_OK)
-        status = check_together(opening);
-    CM_TRY(opening->path ? cm_error_context(opening->err, status, "%.600s", opening->path)
-                         : status);
+    CM_TRY(opening->paths ? open_paths(opening) : open_arrays(opening));
     set->columns = cm_arena_str(&set->arena, cm_str(opening->options.columns));
     set->fields = CM_NEW_ARRAY(&set->arena, struct cm_dataset_field, set->rows.count);
     for (size_t i = 0; i < set->rows.count; i++)
@@ -322,7 +410,14 @@ static enum cm_status open_set(struct opening *opening, struct cm_dataset **out,
 enum cm_status cm_dataset_open(const char *path, const struct cm_dataset_options *options,
                                struct cm_dataset **out, struct cm_error *err)
 {
-    struct opening opening = {.path = path};
+    return cm_dataset_open_files(&path, 1, options, out, err);
+}
+
+enum cm_status cm_dataset_open_files(const char *const *paths, size_t count,
+                                     const struct cm_dataset_options *options,
+                                     struct cm_dataset **out, struct cm_error *err)
+{
+    struct opening opening = {.paths = paths, .n_paths = count};
 
     if (options)
         opening.options = *options;

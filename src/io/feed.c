@@ -302,8 +302,9 @@ static enum cm_status make_slots(struct cm_feed *feed, const struct cm_dataset *
         return cm_fail(err, CM_NO_MEMORY, "no memory for batches of %lld samples", (long long)size);
     memcpy(feed->rows, dataset->rows.items, n * sizeof *feed->rows);
     for (size_t i = 0; i < n; i++) {
-        if (feed->options.shuffle && !feed->rows[i].column_major)
-            expect_jumps(&feed->rows[i]);
+        for (const struct cm_rows *rows = &feed->rows[i]; rows; rows = rows->next)
+            if (feed->options.shuffle && !rows->column_major)
+                expect_jumps(rows);
         if (!cm_rows_view_bytes(&feed->rows[i], &feed->row_bytes[i]))
             return cm_fail(err, CM_LIMIT, "samples of array '%.*s' are too large",
                            CM_STR_FMT(feed->rows[i].name));

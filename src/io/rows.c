@@ -261,7 +261,8 @@ static enum cm_status convert(const struct cm_rows *rows, int64_t i, void *to, s
     return CM_OK;
 }
 
-enum cm_status cm_rows_read(const struct cm_rows *rows, int64_t i, void *to, struct cm_error *err)
+static enum cm_status read_row(const struct cm_rows *rows, int64_t i, void *to,
+                               struct cm_error *err)
 {
     if (rows->elements == 0)
         return CM_OK;
@@ -269,4 +270,19 @@ enum cm_status cm_rows_read(const struct cm_rows *rows, int64_t i, void *to, str
         return convert(rows, i, to, err);
     take(rows, i, 0, (size_t)rows->elements, to);
     return rows->type == CM_BOOL ? check_bools(rows, i, to, (size_t)rows->elements, err) : CM_OK;
+}
+
+enum cm_status cm_rows_read(const struct cm_rows *rows, int64_t i, void *to, struct cm_error *err)
+{
+    const struct cm_rows *at = rows;
+
+    while (at->next && i >= at->count) {
+        i -= at->count;
+        at = at->next;
+    }
+    if (at == rows)
+        return read_row(rows, i, to, err);
+    struct cm_rows part = *at; /* the view is that of the first file */
+    part.view = rows->view;
+    return read_row(&part, i, to, err);
 }

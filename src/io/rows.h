@@ -20,6 +20,7 @@ struct cm_rows {
     bool big_endian;
     bool column_major;
     struct cm_dataset_view view; /* as it is given out */
+    const struct cm_rows *next;  /* samples that follow, of another file; NULL: none */
 };
 
 struct cm_rows_list {
