@@ -189,6 +189,7 @@ struct cm_op {
                             repeated; absent: those of no input */
     const char *zero_attribute;   /* a tensor; absent: a float 0 */
     const char *probability_axis; /* attribute: the axis along which results add up to 1 */
+    bool is_quantized;            /* it makes or reads quantized values */
     bool is_logistic; /* each result is the probability that its operand is a score of */
 };
 

@@ -495,7 +495,8 @@ void cm_trainables_follow(struct cm_preparation *p, struct cm_trainables *list, 
         if (grads[x++])
             candidate->reason = reason_to_train(p, candidate);
         else
-            leave(candidate, "no gradient reaches it");
+            leave(candidate, list->is_quantized ? "no gradient reaches it through quantized values"
+                                                : "no gradient reaches it");
     }
     list->followed = true;
 }
@@ -525,7 +526,7 @@ static void tell_of_named(struct cm_preparation *p, const struct cm_trainables *
             continue;
         }
         if (!cm_str_starts(cm_str(candidate->reason), "it holds integers") &&
-            !cm_str_is(cm_str(candidate->reason), "no gradient reaches it"))
+            !cm_str_starts(cm_str(candidate->reason), "no gradient reaches it"))
             continue;
         if (trains) /* an expression that means the weights may match more than them */
             cm_preparation_note(p, "'%.*s' is not trained: %s", CM_STR_FMT(candidate->name),

@@ -261,6 +261,7 @@ static enum cm_status prepare(struct cm_preparation *p)
     prediction = p->inference->outputs[0].value;
     p->predicts = cm_preparation_needed(p, prediction);
     cm_trainables_gather(p, &candidates);
+    cm_trainables_leave_quantized(p, &candidates);
     cm_trainables_choose(p, &candidates);
     CM_TRY(add_loss(p, prediction, &loss));
     cm_trainables_follow(p, &candidates, loss);

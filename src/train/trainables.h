@@ -32,12 +32,16 @@ struct cm_trainables {
     bool numbers_apart;   /* it holds its numbers in Constant nodes, apart from its weights */
     size_t named, frozen; /* names that the patterns match */
     bool followed;        /* it is known where gradients go */
+    bool is_quantized;    /* nodes make or read quantized values */
 };
 
 /* choose.c: all tensors of the model, with what patterns, types and records say of them; then
  * what layers do with them, while the inference graph is all there is; then, with the loss, where
  * gradients go; and the report. */
 void cm_trainables_gather(struct cm_preparation *p, struct cm_trainables *list);
+/* quantized.c: says of tensors that are quantized that they are, and refuses a model with such
+ * tensors unless the user names what to train. */
+void cm_trainables_leave_quantized(struct cm_preparation *p, struct cm_trainables *list);
 void cm_trainables_choose(struct cm_preparation *p, struct cm_trainables *list);
 void cm_trainables_follow(struct cm_preparation *p, struct cm_trainables *list, cm_value loss);
 void cm_trainables_report(struct cm_preparation *p, struct cm_trainables *list);
