@@ -92,6 +92,36 @@ static void retype(const struct cm_value_infos *list, struct cm_preparation *p,
     }
 }
 
+/* ONNX's Gradient takes no inputs of bfloat16, and the inputs of a model are its users'. */
+static void refuse_inputs(struct cm_preparation *p, const struct cm_map *casts)
+{
+    const struct cm_value_infos *inputs = &p->model->graph->input;
+
+    for (size_t i = 0; i < inputs->count; i++) {
+        const struct cm_type_proto *type = inputs->items[i].type;
+
+        if (type && type->tensor_type && type->tensor_type->elem_type == CM_BFLOAT16 &&
+            !cm_map_get(casts, inputs->items[i].name, 0))
+            cm_preparation_block(p,
+                                 "input '%.*s' is bfloat16, which Gradient does not take; export "
+                                 "the model with a float input and a Cast behind it",
+                                 CM_STR_FMT(inputs->items[i].name));
+    }
+}
+
+/* Those of an imported training, whose optimizer has floats; and bfloat16, of which Gradient takes
+ * none, and in which most updates would be lost: it has 8 bits, an update often needs more. */
+static bool is_widened(const struct cm_preparation *p, const struct cm_tensor_proto *tensor)
+{
+    const enum cm_dtype dtype = (enum cm_dtype)tensor->data_type;
+
+    if (p->options->plan)
+        return cm_map_get(&p->planned, tensor->name, 0) && cm_wide_type(dtype) != dtype;
+    return dtype == CM_BFLOAT16 && tensor->dims.count &&
+           !cm_preparation_matches(p, p->freeze, tensor->name) &&
+           (!p->train || cm_preparation_matches(p, p->train, tensor->name));
+}
+
 enum cm_status cm_widen_weights(struct cm_preparation *p)
 {
     struct cm_graph_proto *graph = p->model->graph;
@@ -105,7 +135,7 @@ enum cm_status cm_widen_weights(struct cm_preparation *p)
         struct cm_tensor_proto *tensor = &graph->initializer.items[i];
         const enum cm_dtype dtype = (enum cm_dtype)tensor->data_type;
 
-        if (!cm_map_get(&p->planned, tensor->name, 0) || cm_wide_type(dtype) == dtype)
+        if (!is_widened(p, tensor))
             continue;
         CM_TRY(widen(p, tensor));
         names[count] =
@@ -115,6 +145,7 @@ enum cm_status cm_widen_weights(struct cm_preparation *p)
     }
     if (!count)
         return CM_OK;
+    refuse_inputs(p, &casts);
     retype(&graph->value_info, p, &casts, NULL);
     retype(&graph->input, p, &casts, "an input");
     retype(&graph->output, p, &casts, "an output");
@@ -124,7 +155,8 @@ enum cm_status cm_widen_weights(struct cm_preparation *p)
     graph->node.count += count;
     cm_msg_set(&graph->msg, CM_GRAPH_NODE);
     cm_msg_set(&graph->msg, CM_GRAPH_INITIALIZER);
-    cm_preparation_note(p, "%zu weights of 16 bits are trained as floats, which the graph casts",
-                        count);
+    cm_preparation_note(p, "%zu %s of 16 bits %s trained as %s, which the graph casts", count,
+                        count == 1 ? "weight" : "weights", count == 1 ? "is" : "are",
+                        count == 1 ? "a float" : "floats");
     return CM_OK;
 }
