@@ -80,7 +80,6 @@ static int copy_model(const char *from, const struct cameo_model *model)
         cli_saved_free(&saved);
         return cli_fail(&err);
     }
-    cli_saved_end(&saved);
     report_save(&saved, !onto_itself && same_bytes(from, out_path) ? from : NULL);
     cli_saved_free(&saved);
     return CLI_YES;

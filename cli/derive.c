@@ -20,7 +20,6 @@ int cli_save_files(const struct cameo_model *model, const char *path, struct cli
         cli_saved_free(saved);
         return cli_fail(&err);
     }
-    cli_saved_end(saved);
     cli_saved_tell(saved);
     return CLI_YES;
 }

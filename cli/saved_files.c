@@ -28,22 +28,15 @@ static char *beside(const char *model, struct cameo_text name)
     return path;
 }
 
-/* May not end the program: it is called while a model is saved. */
+/* Called when the model is in place: the program may end here for want of memory. */
 static void add_file(void *arg, const struct cameo_data_file *file)
 {
     struct cli_saved *saved = arg;
-    struct cli_saved_file *files =
-        realloc(saved->files, (saved->file_count + 1) * sizeof *saved->files);
-    char *name = files ? malloc(file->name.size + 1) : NULL;
 
-    saved->files = files ? files : saved->files;
-    saved->short_of_memory = saved->short_of_memory || !name;
-    if (!name)
-        return;
-    memcpy(name, file->name.data, file->name.size);
-    name[file->name.size] = 0;
-    saved->files[saved->file_count++] =
-        (struct cli_saved_file){.path = name, .bytes = file->bytes, .written = file->written};
+    saved->files =
+        cli_grow(saved->files, saved->file_count, &saved->file_room, sizeof *saved->files);
+    saved->files[saved->file_count++] = (struct cli_saved_file){
+        .path = beside(saved->path, file->name), .bytes = file->bytes, .written = file->written};
 }
 
 void cli_saved_begin(struct cli_saved *saved, const char *path, struct cameo_save_options *options)
@@ -54,19 +47,6 @@ void cli_saved_begin(struct cli_saved *saved, const char *path, struct cameo_sav
     options->external_name = cli_placement.external;
     options->file = add_file;
     options->file_arg = saved;
-}
-
-void cli_saved_end(struct cli_saved *saved)
-{
-    if (saved->short_of_memory)
-        cli_no_memory();
-    for (size_t i = 0; i < saved->file_count; i++) {
-        struct cli_saved_file *file = &saved->files[i];
-        char *path = beside(saved->path, (struct cameo_text){file->path, strlen(file->path)});
-
-        free(file->path);
-        file->path = path;
-    }
 }
 
 void cli_saved_free(struct cli_saved *saved)

@@ -36,14 +36,11 @@ struct cli_saved {
     const char *path;
     struct cameo_save_report report;
     struct cli_saved_file *files; /* external ones */
-    size_t file_count;
-    bool short_of_memory;
+    size_t file_count, file_room;
 };
 
 /* Before the save: options get the placement that the user asked for, and tell files to saved. */
 void cli_saved_begin(struct cli_saved *saved, const char *path, struct cameo_save_options *options);
-/* After a save that succeeded. */
-void cli_saved_end(struct cli_saved *saved);
 void cli_saved_free(struct cli_saved *saved);
 
 /* "wrote FILE: SIZE", data files, files that are needed; on stderr. */

@@ -49,7 +49,7 @@ struct train_run {
     int code;               /* of what failed before the first step */
     struct train_unwritten unwritten[TRAIN_OUTPUTS];
     char best_place[TRAIN_PLACE_SIZE]; /* where the best model is if it is not where it should be */
-    struct cli_saved saved; /* -o, once it is written */
+    struct cli_saved saved;            /* -o, once it is written */
     struct cameo_file *log;
     struct cameo_events *events;
     double started, shown; /* seconds */

@@ -103,10 +103,8 @@ int train_save(struct train_run *run)
     struct cameo_error err;
 
     cli_saved_begin(&run->saved, path, &options);
-    if (cameo_trainer_save(run->trainer, path, &options, &run->saved.report, &err) == CAMEO_OK) {
-        cli_saved_end(&run->saved);
+    if (cameo_trainer_save(run->trainer, path, &options, &run->saved.report, &err) == CAMEO_OK)
         return CLI_YES;
-    }
     cli_saved_free(&run->saved);
     cli_fail(&err);
     if (train_rescue(run, path, place, sizeof place)) {
