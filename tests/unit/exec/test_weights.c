@@ -8,7 +8,7 @@
 #include "exec/program.h"
 #include "onnx/syntax.h"
 
-enum { ROOM = 10 << 20 };
+enum { ROOM = 48 << 20 };
 
 /* Puts the contents of every float initializer, which count up and down, at `shift` bytes past an
  * aligned address of room. */
@@ -245,6 +245,37 @@ static void packed_in_pieces(struct cm_arena *arena)
 void test_weights__large_ones_are_packed_piece_by_piece(void)
 {
     check_in_arena(packed_in_pieces);
+}
+
+/* Two weights of 10 MB are packed by two runs, one of 20 MB by the 34th. */
+static void packed_over_runs(struct cm_arena *arena)
+{
+    enum { SMALL = 10, LARGE = 20, MB = 1000000, RUNS = 36, SPARED = 33 };
+    const struct cm_session_options options = {.threads = 2, .backend = "cpu"};
+    const char *text = GRAPH_HEAD "main (float[1,1600] x) => (float[1,3200] y)\n"
+                                  "<float[1600,1600] u = {0}, float[1600,1600] v = {1},\n"
+                                  " float[1600,3200] w = {0}>\n"
+                                  "{ a = MatMul(x, u) b = MatMul(a, v) y = MatMul(b, w) }";
+    struct cm_session *session =
+        exec_open_after(arena, graph_at(arena, text, 1), "fold,merge,regions", &options);
+    const struct cm_datum *x = exec_ramp(arena, &CM_SHAPE(1, 1600), -1.3);
+    struct cm_datum first, later;
+    run_to(session, x, &first);
+    CHECK_INT(cm_packed_bytes(session), 0);
+    for (size_t run = 2; run <= RUNS; run++) {
+        run_to(session, x, &later);
+        CHECK(exec_same(&first, &later));
+        cm_datum_drop(&later);
+        const size_t most = run == 2 ? SMALL : run <= SPARED ? 2 * SMALL : 2 * SMALL + LARGE;
+        CHECK(cm_packed_bytes(session) >= (most - 1) * MB);
+        CHECK(cm_packed_bytes(session) <= (most + 2) * MB);
+    }
+    cm_datum_drop(&first);
+}
+
+void test_weights__no_run_packs_much_before_it_pays(void)
+{
+    check_in_arena(packed_over_runs);
 }
 
 /* Weights of several sizes and backends take turns in the memory that they share. */
