@@ -10,6 +10,7 @@ output alone. FUZZ_SEED (1 unless given) is where chance begins, so that the sam
 time allows."""
 
 import base64
+import copy
 import datetime
 import json
 import os
@@ -152,7 +153,7 @@ class Target:
 
     def __init__(self, program, saved):
         self.program = program
-        self.facts = {**self.FACTS, **saved}
+        self.facts = {**copy.deepcopy(self.FACTS), **saved}  # a list of its own
 
     @property
     def corpus(self):
