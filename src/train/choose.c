@@ -181,9 +181,11 @@ void cm_trainables_gather(struct cm_preparation *p, struct cm_trainables *list)
     }
     for (const struct cm_node *node = graph->first; node; node = node->next) {
         const struct cm_tensor_proto *tensor = cm_node_constant(p->arena, node);
-        const struct cm_str name = cm_preparation_name_of(p, node->outputs[0]);
 
-        if (!tensor || !name.size) /* no name: an upgrade's, or a function's that stays */
+        if (!tensor || node->n_outputs == 0)
+            continue;
+        const struct cm_str name = cm_preparation_name_of(p, node->outputs[0]);
+        if (!name.size) /* an upgrade's, or a function's that stays */
             continue;
         list->numbers_apart = !records.any;
         consider(
