@@ -52,6 +52,16 @@ static inline bool cm_int64_mul(int64_t a, int64_t b, int64_t *product)
     return !__builtin_mul_overflow(a, b, product);
 }
 
+/* A number of a file without its fraction; false, and out is left alone, for what no int64_t is,
+ * NaN among it: a bare cast is undefined there. */
+static inline bool cm_int64_from(double value, int64_t *out)
+{
+    if (!(value >= -0x1p63 && value < 0x1p63))
+        return false;
+    *out = (int64_t)value;
+    return true;
+}
+
 /* The nearest whole number, halves to even, as nearbyintf gives it in the usual rounding mode.
  * Without a branch or a comparison of floats, so that loops of it become vector instructions: below
  * 2^23 adding that number leaves no fraction, from there on floats are whole. */

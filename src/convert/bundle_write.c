@@ -8,6 +8,7 @@
 #include "base/crc32c.h"
 #include "base/folder_save.h"
 #include "base/memory.h"
+#include "base/number.h"
 #include "convert/keras_optimizer.h"
 #include "convert/leveldb.h"
 #include "onnx/wire.h"
@@ -37,10 +38,10 @@ const struct cm_saved_tensor *cm_bundle_scalar(struct cm_bundle_writing *w, enum
     } *room = cm_arena_alloc(w->arena, sizeof *room);
     struct cm_saved_tensor *tensor = NULL;
 
-    if (dtype == CM_INT64)
-        room->whole = (int64_t)value;
-    else
+    if (dtype != CM_INT64)
         room->real = (float)value;
+    else if (!cm_int64_from(value, &room->whole))
+        room->whole = INT64_MAX; /* which the nearest double is past */
     const struct cm_str bytes = {(const char *)room, cm_dtype_size(dtype)};
     return cm_saved_tensor_new(w->arena, dtype, &CM_SCALAR, bytes, CM_STR("memory"), &tensor, NULL)
                ? NULL

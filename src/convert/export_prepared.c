@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/export_saved.h"
 
+#include "base/number.h"
 #include "onnx/tensor_data.h"
 
 static const struct {
@@ -163,11 +164,12 @@ bool cm_export_prepared(struct cm_arena *arena, const struct cm_model_file *file
         for (size_t k = 0; k < p.algorithm->node.items[i].output.count; k++)
             (void)cm_map_insert(&p.values, arena, p.algorithm->node.items[i].output.items[k], NULL);
     const double step = number(&p, "step"), lr = number(&p, "lr_base");
-    if (isnan(step) || isnan(lr))
+    int64_t steps;
+    if (isnan(lr) || !cm_int64_from(step, &steps)) /* NaN: there is none */
         return false;
     saved->has_optimizer = true;
     saved->rule = rule == CM_RULE_UNKNOWN ? CM_RULE_SGD : rule;
-    saved->step = (int64_t)step;
+    saved->step = steps;
     saved->clip = (struct cm_plan_clip){CM_CLIP_GLOBAL, or_zero(number(&p, "clip_norm"))};
     saved->accumulate = (int64_t)or_zero(number(&p, "accumulate"));
     read_group(&p, training, weights, saved);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/flax_state.h"
 
+#include "base/number.h"
 #include "convert/msgpack.h"
 #include "convert/optax.h"
 
@@ -181,9 +182,12 @@ static bool number_of(struct making *m, struct cm_str type, double value,
 {
     struct cm_saved_tensor *tensor;
     enum cm_dtype dtype;
+    int64_t whole;
 
     if (cm_str_is(type, "int")) {
-        *out = cm_item_int(m->arena, (int64_t)value);
+        if (!cm_int64_from(value, &whole))
+            return false;
+        *out = cm_item_int(m->arena, whole);
         return true;
     }
     if (!cm_numpy_dtype(type, &dtype) || cm_dtype_info(dtype)->kind == CM_CLASS_COMPLEX)
@@ -219,7 +223,7 @@ static enum cm_status fill_mark(struct making *m, struct cm_str mark, const stru
         return slots_of(m, first, (int)number, rest, out);
     }
     if (cm_str_is(what, "count") && cm_str_to_int64(rest, &number) &&
-        number_of(m, first, (double)(number + m->advanced), out))
+        cm_int64_add(number, m->advanced, &number) && number_of(m, first, (double)number, out))
         return CM_OK;
     if (cm_str_is(what, "number") && cm_str_to_double(rest, &real) &&
         number_of(m, first, real, out))
@@ -335,7 +339,7 @@ enum cm_status cm_jax_tree(struct cm_arena *arena, const struct cm_saved *saved,
             kept = cm_item_get(saved->facts.items[i].value, "tree");
             if (cm_item_is_int(cm_item_get(saved->facts.items[i].value, "step"), &step) &&
                 step >= 0 && saved->step >= 0)
-                m.advanced = saved->step - step;
+                m.advanced = saved->step - step; /* fits: neither is negative */
         }
     CM_TRY(fill(&m, kept ? kept : train_state(&m), 0, out));
     for (size_t i = 0; i < saved->entries.count; i++)

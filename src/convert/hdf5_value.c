@@ -230,9 +230,14 @@ static enum cm_status one_value(struct cm_hdf5 *h, const struct cm_hdf5_type *ty
     memcpy(room.bytes, bytes.data, bytes.size);
     const struct cm_tensor scalar = cm_tensor_borrow(type->dtype, &CM_SCALAR, room.bytes);
     const double real = cm_tensor_real(&scalar, 0);
-    *out = type->dtype == CM_BOOL                ? cm_item_bool(h->arena, real != 0)
-           : cm_dtype_is_float((int)type->dtype) ? cm_item_real(h->arena, real)
-                                                 : cm_item_int(h->arena, (int64_t)real);
+    int64_t whole;
+
+    if (type->dtype == CM_BOOL)
+        *out = cm_item_bool(h->arena, real != 0);
+    else if (!cm_dtype_is_float((int)type->dtype) && cm_int64_from(real, &whole))
+        *out = cm_item_int(h->arena, whole);
+    else
+        *out = cm_item_real(h->arena, real);
     return CM_OK;
 }
 

@@ -295,7 +295,7 @@ const struct cm_item *cm_keras_keep(struct cm_arena *arena, const struct cm_save
     struct cm_item *item = cm_item_new(arena, CM_ITEM_MAP);
     struct cm_item *values = cm_item_new(arena, CM_ITEM_LIST);
     for (int64_t i = 0; i < count; i++)
-        cm_item_append(arena, values, cm_item_int(arena, (int64_t)cm_tensor_real(&view, i)));
+        cm_item_append(arena, values, cm_item_int(arena, cm_tensor_int(&view, i)));
     cm_item_put(arena, item, "type", cm_item_text(arena, cm_str(cm_dtype_name(tensor->dtype))));
     cm_item_put(arena, item, "values", values);
     return item;
