@@ -223,7 +223,8 @@ def write_page(targets):
     total = sum(t.facts["executions"] for t in targets)
     hours = sum(t.facts["seconds"] for t in targets) / 3600
     rows += ["", f"Written on {datetime.date.today()} by `make fuzz-long`: {total:,} executions in {hours:.1f} processor hours;",
-             f"{sum(t.finished() for t in targets)} of {len(targets)} targets met the rule above, the others stopped at the limit of time."]
+             f"{sum(t.finished() for t in targets)} of {len(targets)} targets met the rule above, the others stopped at the limit",
+             f"of {setting('FUZZ_CORE_SECONDS', 8 * 3600) / 3600:.1f} processor hours."]
     begin, end = "<!-- results -->\n", "<!-- end of results -->\n"
     text = PAGE.read_text()
     head, rest = text.split(begin)
