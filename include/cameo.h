@@ -1377,9 +1377,9 @@ CAMEO_API void cameo_cancel_clear(struct cameo_cancel *cancel);
 struct cameo_step {
     struct cameo_text node, domain, op; /* node may be ""; "rnn (LSTM)" for a part of one */
     const char *kernel;                 /* "reference", "onednn"; "function": by its body */
-    const char *declined;      /* which faster kernels were not taken and why, "int8 product: operand
-                                  'A' is float; ..", and why it was prepared as it ran; or "" */
-    int depth;                 /* 0: the graph itself; more: bodies inside */
+    const char *declined; /* which faster kernels were not taken and why, "int8 product: operand
+                             'A' is float; ..", and why it was prepared as it ran; or "" */
+    int depth;            /* 0: the graph itself; more: bodies inside */
     uint64_t begin_ns, end_ns; /* since the run began */
     size_t live_bytes;         /* of results that the step or later ones read, and its scratch */
     uint64_t id;               /* of the node: the same whenever it runs */

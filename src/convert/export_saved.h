@@ -53,8 +53,9 @@ enum cm_status cm_gather(struct cm_arena *arena, const struct cm_model_file *fil
                          struct cm_gathering how, struct cm_saved **out,
                          struct cm_error *err) CM_MUST_CHECK;
 
-/* export_originals.c: how an initializer is made of tensors of the network that was exported; false:
- * that is not known, or cannot be undone. The last n_aliases parts are further names of the first.
+/* export_originals.c: how an initializer is made of tensors of the network that was exported;
+ * false: that is not known, or cannot be undone. The last n_aliases parts are further names of the
+ * first.
  */
 bool cm_original_parts(struct cm_arena *arena, const struct cm_originals *originals,
                        const struct cm_graph_proto *graph, const struct cm_tensor_proto *proto,

@@ -1,9 +1,10 @@
 /* Which tensors of a checkpoint the tensors of a model are, and how they are made of them.
  *
  * Evidence is tried from sure to weak, and a tensor that is found is not asked again: the user's
- * rules, names that the exporter recorded, names (as they are, without prefixes, spelled as another framework does), gates of
- * recurrent layers, the layer that a tensor is part of in the graph, values (weights that were
- * trained stay close to those they began with), and last that only one is left that fits. */
+ * rules, names that the exporter recorded, names (as they are, without prefixes, spelled as another
+ * framework does), gates of recurrent layers, the layer that a tensor is part of in the graph,
+ * values (weights that were trained stay close to those they began with), and last that only one is
+ * left that fits. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_CONVERT_MATCH_H
 #define CM_CONVERT_MATCH_H

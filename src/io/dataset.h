@@ -29,8 +29,8 @@ struct cm_dataset_options {
  * written once to a temporary file when it is large. */
 enum cm_status cm_dataset_open(const char *path, const struct cm_dataset_options *options,
                                struct cm_dataset **out, struct cm_error *err) CM_MUST_CHECK;
-/* Several of them as one: the samples of each path follow those of the path before it. All must have
- * the same arrays, with samples of the same types and shapes. */
+/* Several of them as one: the samples of each path follow those of the path before it. All must
+ * have the same arrays, with samples of the same types and shapes. */
 enum cm_status cm_dataset_open_files(const char *const *paths, size_t count,
                                      const struct cm_dataset_options *options,
                                      struct cm_dataset **out, struct cm_error *err) CM_MUST_CHECK;
