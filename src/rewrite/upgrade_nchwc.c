@@ -4,7 +4,7 @@
  * concatenations of whole blocks) means the same in both forms. Weights are reordered, and that is
  * computed once. The nodes never go back to a file as they were: others would read blocks. */
 // SPDX-License-Identifier: Apache-2.0
-#include "rewrite/channel_blocks.h"
+#include "rewrite/nchwc_blocks.h"
 #include "rewrite/upgrade.h"
 #include "rewrite/upgrade_step.h"
 

@@ -6,7 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrite/upgrade.h"
 
-#include "rewrite/channel_blocks.h"
+#include "rewrite/nchwc_blocks.h"
 #include "rewrite/upgrade_step.h"
 
 static enum cm_status check_operands(struct cm_upgrade *up, int n_inputs)

@@ -4,8 +4,8 @@
  * file: channel counts that are no multiple of 16 mean blocks of 8, and padding by 8 or more
  * channels means blocks of 16. */
 // SPDX-License-Identifier: Apache-2.0
-#ifndef CM_REWRITE_CHANNEL_BLOCKS_H
-#define CM_REWRITE_CHANNEL_BLOCKS_H
+#ifndef CM_REWRITE_NCHWC_BLOCKS_H
+#define CM_REWRITE_NCHWC_BLOCKS_H
 
 #include "graph/graph.h"
 

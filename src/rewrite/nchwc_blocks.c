@@ -1,6 +1,6 @@
 /* Derives the block size of blocked weights from the shapes of a file. */
 // SPDX-License-Identifier: Apache-2.0
-#include "rewrite/channel_blocks.h"
+#include "rewrite/nchwc_blocks.h"
 
 #include "base/machine.h"
 #include "base/map.h"

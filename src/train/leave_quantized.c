@@ -76,7 +76,7 @@ static void refuse(const struct finding *f)
         f->p,
         "the model is quantized: node '%.*s' (%s) reads '%.*s'%s, and rounding has no gradient; "
         "train the model in floats and quantize it afterwards, or name float tensors with --train",
-        CM_STR_FMT(f->node->name), f->node->op->name, CM_STR_FMT(f->held->name), more.data);
+        CM_STR_FMT(f->node->name), f->node->op->name, CM_STR_FMT(f->held->name), cm_str_text(more));
 }
 
 void cm_trainables_leave_quantized(struct cm_preparation *p, struct cm_trainables *list)
