@@ -315,6 +315,9 @@ static int dump(const struct cameo_saved *saved)
             append_plain(path, sizeof path - 50, tensor->slot);
         }
         append_plain(path, sizeof path, (struct cameo_text){".npy", 4});
+        const int may = cli_may_write_file_of_folder("checkpoint: --dump", path);
+        if (may != CLI_YES)
+            return may;
         if (cameo_saved_read(saved, i, &value, &err) != CAMEO_OK)
             return cli_fail(&err);
         const struct cameo_value *values[] = {value};

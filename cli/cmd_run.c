@@ -67,6 +67,9 @@ static int save_output(const struct cameo_session *session, size_t index, const 
         cli_complain("run: the path to '%s' is too long", name);
         return CLI_USAGE;
     }
+    const int may = cli_may_write_file_of_folder("run: --output", path);
+    if (may != CLI_YES)
+        return may;
     if (cameo_arrays_save(path, names, &value, 1, &err) != CAMEO_OK)
         return cli_fail(&err);
     char type[400];

@@ -61,6 +61,9 @@ static int dump_value(const char *folder, struct cli_json *json, struct cameo_te
         cli_complain("run: the path to '%s' is too long", file);
         return CLI_USAGE;
     }
+    const int may = cli_may_write_file_of_folder("run: --dump", path);
+    if (may != CLI_YES)
+        return may;
     if (cameo_arrays_save(path, names, &value, 1, &err) != CAMEO_OK)
         return cli_fail(&err);
     describe(json, name, file, value);
@@ -77,10 +80,12 @@ int cli_dump_values(const char *folder, const struct cli_texts *only, size_t las
     size_t written = 0;
 
     snprintf(path, sizeof path, "%s/index.json", folder);
-    int code = cli_output_begin(&output, path);
-    struct cli_json json = {.to = output.to};
+    int code = cli_may_write_file_of_folder("run: --dump", path);
+    if (code == CLI_YES)
+        code = cli_output_begin(&output, path);
     if (code != CLI_YES)
         return code;
+    struct cli_json json = {.to = output.to};
     cli_names_split(only, &names);
     cli_json_open(&json, NULL, '{');
     cli_json_open(&json, "values", '[');

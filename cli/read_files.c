@@ -147,6 +147,18 @@ int cli_may_write_in(const char *what, const char *folder)
     return code;
 }
 
+int cli_may_write_file_of_folder(const char *what, const char *path)
+{
+    struct stat facts;
+
+    if (lstat(path, &facts) != 0 || !S_ISLNK(facts.st_mode))
+        return CLI_YES;
+    cli_complain("%s does not write '%s': it is a symbolic link. Remove the link or name another "
+                 "folder",
+                 what, path);
+    return CLI_MACHINE;
+}
+
 int cli_may_save(const char *what, const char *path)
 {
     return refuse(what, path, true);

@@ -45,3 +45,18 @@ g (float[N,1] x) => (float[N,1] y) { y = Add (x, x) }
 TEXT
 try predict m.onnxtxt --data data -o y.npz
 try predict m.onnxtxt --data data -o y.npz --allow-links
+
+echo '-- a link in a folder of results does not choose the file that is written'
+mkdir results values index dumped
+echo precious >kept.txt
+ln -s ../kept.txt results/y.npy
+ln -s ../kept.txt values/00000_y.npy
+ln -s ../kept.txt index/index.json
+try run m.onnxtxt --input x.npy -o results
+try run m.onnxtxt --input x.npy --dump values
+try run m.onnxtxt --input x.npy --dump index
+"$CAMEO" checkpoint info named.h5 --dump dumped
+name=$(ls dumped | head -n 1)
+ln -sf ../kept.txt "dumped/$name"
+try checkpoint info named.h5 --dump dumped
+cat kept.txt
