@@ -83,7 +83,7 @@ static enum cm_status plain_weights(struct cm_upgrade *up, cm_value *out)
 /* The same attributes, bias, sum and activation as com.microsoft's FusedConv. */
 static enum cm_status conv(struct cm_upgrade *up)
 {
-    cm_value w;
+    cm_value w = 0;
     CM_TRY(plain_weights(up, &w));
     const cm_value operands[] = {cm_upgrade_input(up, 0), w, cm_upgrade_input(up, 2),
                                  cm_upgrade_input(up, 3)};

@@ -75,6 +75,7 @@ static struct cameo_value *value_out;
 static struct cameo_arrays *arrays_out;
 static struct cameo_saved *saved_out;
 static struct cameo_dataset *dataset_out;
+static const char *const no_path = NULL, *const a_path = "x";
 static struct cameo_session *session_out;
 static struct cameo_trainer *trainer_out;
 static struct cameo_batches *batches_out;
@@ -182,6 +183,10 @@ ROW(cameo_session_run,
 ROW(cameo_dataset_open,
     REFUSES("'path'", cameo_dataset_open(NULL, NULL, &dataset_out, err));
     REFUSES("'out'", cameo_dataset_open("x", NULL, NULL, err));)
+ROW(cameo_dataset_open_files,
+    REFUSES("'paths'", cameo_dataset_open_files(NULL, 1, NULL, &dataset_out, err));
+    REFUSES("path 0", cameo_dataset_open_files(&no_path, 1, NULL, &dataset_out, err));
+    REFUSES("'out'", cameo_dataset_open_files(&a_path, 1, NULL, NULL, err));)
 ROW(cameo_trainer_new,
     REFUSES("'model'", cameo_trainer_new(NULL, NULL, &trainer_out, err));
     REFUSES("'out'", cameo_trainer_new(t->model, NULL, NULL, err));)
@@ -461,6 +466,7 @@ static const struct row rows[] = {
     LISTED(cameo_cancel_new),
     LISTED(cameo_session_run),
     LISTED(cameo_dataset_open),
+    LISTED(cameo_dataset_open_files),
     LISTED(cameo_trainer_new),
     LISTED(cameo_model_training_blockers),
     LISTED(cameo_trainer_read_variable),

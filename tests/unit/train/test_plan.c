@@ -150,7 +150,7 @@ static void check_16_bits(struct cm_arena *arena, const char *name, enum cm_dtyp
     struct cm_model_file *file = train_model(arena, text);
     CHECK_OK(cm_prepare(arena, file, &options, &report, &err), &err);
     CHECK_STR(report.changes[0],
-              "1 weights of 16 bits are trained as floats, which the graph casts");
+              "1 weight of 16 bits is trained as a float, which the graph casts");
     CHECK_INT(file->model.graph->initializer.items[0].data_type, CM_FLOAT);
     struct cm_trainer *trainer = train_open(arena, file);
     CHECK_NEAR(train_value(trainer, "w", 3), 2);
