@@ -151,8 +151,10 @@ static enum cm_status get(void *arg, struct cm_str key, bool *found, struct cm_s
         return CM_OK;
     }
     *found = cm_place_has(store->place, key);
-    *file = key;
-    return *found ? cm_place_map(store->place, key, bytes, err) : CM_OK;
+    if (!*found)
+        return CM_OK;
+    *file = cm_arena_str(store->place->arena, key);
+    return cm_place_map(store->place, key, bytes, err);
 }
 
 static enum cm_status add_array(struct store *store, struct cm_str key, struct cm_error *err)

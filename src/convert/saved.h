@@ -42,6 +42,7 @@ struct cm_saved_tensor {
         struct cm_saved_piece *items;
         size_t count, capacity;
     } pieces;
+    bool zero_elsewhere; /* elements in none of the pieces are 0; else the pieces cover it */
     /* Two tensors with the same key share their memory in the framework (tied); 0: nobody knows. */
     uint64_t storage;
     const struct cm_saved *home; /* whose mapped files it may lie in; set when it is added to it */

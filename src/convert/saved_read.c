@@ -422,6 +422,8 @@ enum cm_status cm_saved_tensor_read(struct cm_saved_reader *reader,
                         .count = count,
                         .out = out};
 
+    if (tensor->zero_elsewhere)
+        memset(out, 0, (size_t)count * r.width);
     for (size_t i = 0; i < tensor->pieces.count; i++) {
         r.piece = &tensor->pieces.items[i];
         if (!is_wanted(&r))

@@ -182,12 +182,22 @@ static enum cm_status too_many(struct cm_error *err)
     return cm_fail(err, CM_LIMIT, "arrays have more than %d chunks", CM_ZARR_PIECES_MAX);
 }
 
+/* A chunk that is not stored: the tensor is zero there, and no piece is needed. */
+static enum cm_status leave_chunk(struct zarr *z, struct cm_error *err)
+{
+    z->tensor->zero_elsewhere = true;
+    return z->fills_zero
+               ? CM_OK
+               : cm_fail(err, CM_UNSUPPORTED,
+                         "a chunk is not stored, and arrays filled with another value than 0 are "
+                         "not read");
+}
+
 /* A chunk with its first element at `origin`. One that sticks out of the array is stored whole.
  * bytes NULL: it is not stored. */
 static enum cm_status add_chunk(struct zarr *z, const struct cm_shape *chunk, const int64_t *origin,
                                 struct cm_str bytes, struct cm_str file, struct cm_error *err)
 {
-    static const char zero[16];
     const int rank = z->tensor->shape.rank;
     int64_t stride = 1;
     size_t need;
@@ -198,6 +208,8 @@ static enum cm_status add_chunk(struct zarr *z, const struct cm_shape *chunk, co
     if (z->store->pieces_left == 0)
         return too_many(err);
     z->store->pieces_left--;
+    if (!bytes.data)
+        return leave_chunk(z, err);
     struct cm_saved_piece *piece = cm_saved_piece_add(z->arena, z->tensor, true);
     for (int i = 0; i < rank; i++) {
         const int d = z->columns_first ? i : rank - 1 - i;
@@ -205,18 +217,11 @@ static enum cm_status add_chunk(struct zarr *z, const struct cm_shape *chunk, co
 
         piece->first[d] = origin[d];
         piece->size[d] = chunk->dims[d] < rest ? chunk->dims[d] : rest;
-        piece->stride[d] = bytes.data ? stride : 0;
+        piece->stride[d] = stride;
         stride *= chunk->dims[d];
     }
     piece->file = file;
     piece->bytes = bytes;
-    if (!bytes.data) {
-        piece->bytes = (struct cm_str){zero, sizeof zero};
-        return z->fills_zero ? CM_OK
-                             : cm_fail(err, CM_UNSUPPORTED,
-                                       "a chunk is not stored, and arrays filled with another "
-                                       "value than 0 are not read");
-    }
     if (!cm_dtype_bytes(z->tensor->dtype, cm_shape_elements(chunk), &need))
         return cm_fail(err, CM_BAD_MODEL, "a chunk is too large");
     piece->packing = z->packing;
@@ -270,20 +275,23 @@ static enum cm_status add_shard(struct zarr *z, const int64_t *origin, struct cm
     return CM_OK;
 }
 
-static struct cm_str key_of(struct zarr *z, struct cm_str name, const int64_t *index)
+enum { INDEX_ROOM = CM_MAX_RANK * 16 + 8 }; /* of a chunk, as text */
+
+/* The key of a chunk, in a buffer that begins with the array's name and a slash. */
+static struct cm_str key_of(const struct zarr *z, char *buffer, size_t name, const int64_t *index)
 {
-    char key[CM_MAX_RANK * 16 + 8] = "";
+    char *key = buffer + name + 1;
     const int rank = z->tensor->shape.rank;
     size_t at = 0;
 
     if (z->has_prefix || rank == 0)
-        at = (size_t)snprintf(key, sizeof key, "%s", z->has_prefix ? "c" : "0");
-    for (int d = 0; d < rank && at < sizeof key - 24; d++) {
+        at = (size_t)snprintf(key, INDEX_ROOM, "%s", z->has_prefix ? "c" : "0");
+    for (int d = 0; d < rank && at < INDEX_ROOM - 24; d++) {
         if (at)
             key[at++] = z->separator;
-        at += (size_t)snprintf(key + at, sizeof key - at, "%lld", (long long)index[d]);
+        at += (size_t)snprintf(key + at, INDEX_ROOM - at, "%lld", (long long)index[d]);
     }
-    return cm_arena_printf(z->arena, "%.*s/%s", (int)name.size, name.data, key);
+    return (struct cm_str){buffer, name + 1 + at};
 }
 
 static enum cm_status add_chunks(struct zarr *z, struct cm_str name, struct cm_error *err)
@@ -293,13 +301,17 @@ static enum cm_status add_chunks(struct zarr *z, struct cm_str name, struct cm_e
 
     if (!count_chunks(&z->tensor->shape, &z->chunk, &grid, z->store->pieces_left, &count))
         return too_many(err);
+    /* One buffer for all keys: a small description may speak of millions that are not stored. */
+    char *buffer = cm_arena_alloc(z->arena, name.size + 1 + INDEX_ROOM);
+    memcpy(buffer, name.data, name.size);
+    buffer[name.size] = '/';
     for (size_t i = 0; i < count; i++) {
         struct cm_str bytes = CM_STR_NONE, file = CM_STR_NONE;
         int64_t at[CM_MAX_RANK];
         bool found;
 
         index_of(&grid, i, at);
-        CM_TRY(z->store->get(z->store->arg, key_of(z, name, at), &found, &bytes, &file, err));
+        CM_TRY(z->store->get(z->store->arg, key_of(z, buffer, name.size, at), &found, &bytes, &file, err));
         if (found && !bytes.data)
             return cm_fail(err, CM_BAD_MODEL, "a chunk is empty");
         for (int d = 0; d < grid.rank; d++)

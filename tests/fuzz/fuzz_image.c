@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-enum { PIXELS_MAX = 1 << 18, WORK_MAX = 1 << 26 };
+enum { PIXELS_MAX = 1 << 18, WORK_MAX = 1 << 24 };
 
 static volatile unsigned kept; /* so that nothing is optimized away */
 
@@ -38,6 +38,7 @@ static void run_input(const uint8_t *data, size_t size)
 
 const struct fuzz_target fuzz_target = {
     .run = run_input,
-    .memory_base = 16 * FUZZ_MIB,
+    /* what `work` estimates, the pixels, and what decoders hold in any case */
+    .memory_base = 32 * FUZZ_MIB,
     .memory_per_byte = 64,
 };
