@@ -176,9 +176,11 @@ static int look_at(struct cameo_model *original, struct cameo_model *stripped,
     struct cameo_error err;
     char path[PATH_SIZE];
 
-    snprintf(path, sizeof path, "%s/%s", folder, behind_folder(saved->path, saved->path));
+    if (snprintf(path, sizeof path, "%s/%s", folder, behind_folder(saved->path, saved->path)) >=
+        PATH_SIZE)
+        return refuse(saved->path, "the path of its copy is too long");
     load.allow_links = true; /* files are there under a second name */
-    if (cameo_model_load(path, &load, &c.b, &err) != CAMEO_OK)
+    if (cli_load_model(path, &load, &c.b, &err) != CAMEO_OK)
         return refuse(saved->path, err.message);
     int code = check_rules(saved->path, c.b);
     if (code == CLI_YES)

@@ -218,7 +218,7 @@ void cli_saved_put_needs(FILE *to, const char *path)
     struct cameo_model *model;
     struct cameo_error err;
 
-    if (cameo_model_load(path, NULL, &model, &err) != CAMEO_OK)
+    if (cli_load_model(path, NULL, &model, &err) != CAMEO_OK)
         return;
     for (size_t i = 0; (file = cameo_model_external_file(model, i)); i++) {
         struct cli_saved_file one = {.path = beside(path, file->location), .bytes = UINT64_MAX};

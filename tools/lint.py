@@ -288,7 +288,7 @@ def check_memory():
 
 def check_terminal():
     """cli/ prints text that came from files through cli_put_text and its kin, never raw"""
-    raw = re.compile(r"\b(?:printf|fprintf|fputs|puts|fwrite)\s*\([^;]*?(?:\.|->)(?:data|message)\b")
+    raw = re.compile(r"\b(?:printf|fprintf|fputs|puts|fwrite)\s*\([^;]*?(?:\.|->)(?:data|message)\b(?!\.)")
     return [place(path, number, "text from a file goes to a terminal as it is")
             for path in files(".c", folders=("cli",))
             for number, _ in lines_with(raw, code_only(read(path)))]

@@ -30,7 +30,7 @@ from pathlib import Path
 CAMEO = os.environ["CAMEO"]
 TESTS = Path(os.environ["TESTS"])
 SANITIZED = os.environ.get("SANITIZED") == "1"
-SAMPLE = 24          # allocations of a row without --all
+SAMPLE = 10          # allocations of a row without --all
 ROOM = 1 << 14       # stacks that are recorded
 EACH, MORE = 1500, 500  # of --all: the first so many, then so many of the rest
 TIMEOUT = 120
