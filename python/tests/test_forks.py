@@ -67,22 +67,26 @@ class ForkTest(unittest.TestCase):
     def run_model(self, session):
         return session.run(None, {"x": self.x})[0]
 
+    def agrees(self, session, want):
+        """A child has fewer threads, which may choose another order of sums."""
+        return numpy.allclose(self.run_model(session), want, rtol=1e-5)
+
     def test_a_session_goes_on_in_a_child(self):
         session = cameo.Session(self.model, threads=4)
         want = self.run_model(session)
         for _ in range(3):
-            self.assertEqual(in_child(lambda: (self.run_model(session) == want).all()), 0)
+            self.assertEqual(in_child(lambda: self.agrees(session, want)), 0)
         self.assertTrue((self.run_model(session) == want).all())
 
     def test_a_child_opens_sessions_of_its_own(self):
         want = self.run_model(cameo.Session(self.model, threads=4))
-        self.assertEqual(in_child(lambda: (self.run_model(cameo.Session(self.model, threads=3)) == want).all()), 0)
+        self.assertEqual(in_child(lambda: self.agrees(cameo.Session(self.model, threads=3), want)), 0)
 
     def test_a_child_of_a_child(self):
         session = cameo.Session(self.model, threads=4)
         want = self.run_model(session)
-        self.assertEqual(in_child(lambda: in_child(lambda: (self.run_model(session) == want).all()) == 0
-                                  and (self.run_model(session) == want).all()), 0)
+        self.assertEqual(in_child(lambda: in_child(lambda: self.agrees(session, want)) == 0
+                                  and self.agrees(session, want)), 0)
 
     def test_a_child_frees_what_it_was_given(self):
         held = [cameo.Session(self.model, threads=4)]

@@ -1,5 +1,6 @@
 /* Bindings that are kept, the memory of blocks, and putting a binding's decisions into effect. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/forks.h"
 #include "base/memory.h"
 #include "exec/program.h"
 
@@ -120,7 +121,8 @@ static size_t put_slot(char *text, size_t at, const struct cm_slot *slot)
 }
 
 /* How regions and updates are to be run, kinds, types and shapes of what comes from outside, and
- * contents found when the block around it was bound: equal signatures mean equal bindings. */
+ * contents found when the block around it was bound: equal signatures mean equal bindings. The
+ * number of forks too: what oneDNN made for the threads of a parent waits for them in a child. */
 static struct cm_str sign(struct cm_context *context, const struct cm_block *block,
                           struct cm_arena *arena)
 {
@@ -130,7 +132,9 @@ static struct cm_str sign(struct cm_context *context, const struct cm_block *blo
         if (pass == 1)
             text = cm_arena_alloc(arena, size + 1);
         const uint8_t how = (uint8_t)(context->options->apart + 2 * context->options->careful);
+        const unsigned forks = cm_forks();
         size = put(text, 0, &how, sizeof how);
+        size = put(text, size, &forks, sizeof forks);
         for (size_t i = 0; i < block->n_inputs; i++) {
             context->slots[block->inputs[i]].known = NULL;
             size = put_slot(text, size, &context->slots[block->inputs[i]]);
