@@ -100,7 +100,8 @@ class FormTest(unittest.TestCase):
         seen = []
         trainer.fit(self.batches(), steps=6, validate=self.batches(),
                     callbacks=[cameo.callbacks.LambdaCallback(on_step=lambda state: seen.append(state.steps))])
-        self.assertEqual((trainer.steps, seen[0], trainer.history.epochs), (6, 6, [1]))
+        # Four batches are an epoch: it is validated after the first and where the steps end.
+        self.assertEqual((trainer.steps, seen[0], trainer.history.epochs), (6, 6, [1, 2]))
         trainer.fit(self.batches(), steps=4, validate=self.batches())
         self.assertEqual(trainer.history.epochs, [1])
 

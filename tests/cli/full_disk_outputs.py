@@ -147,7 +147,7 @@ def try_full(line, words, written, limit):
         return f"no sentence: {done.stderr}"
     for name in sorted(before.keys() | after.keys()):
         # Room for half of the largest is room for what is smaller.
-        whole = limit and after.get(name, b"").endswith(written.get(name, b"-")[-8:])
+        whole = limit > 1 and after.get(name, b"").endswith(written.get(name, b"-")[-8:])
         if before.get(name) != after.get(name) and not whole:
             return f"'{name}' is " + ("gone" if name not in after else "left behind" if name not in before else
                                       "overwritten with " + repr(after[name][:40]))
@@ -171,7 +171,7 @@ def try_row(line):
             print(f"cameo {line}: exit {done.returncode}, wrote {sorted(written)}: {done.stderr}")
             return
     largest = max(map(len, written.values()), default=0)
-    for limit in (0, largest // 2)[:1 if any(mark in line for mark in NEW) else 2]:
+    for limit in (1, largest // 2)[:1 if any(mark in line for mark in NEW) else 2]:
         wrong = try_full(line, words, written, limit)
         if wrong:
             print(f"cameo {line}, files of at most {limit} bytes: {wrong}")
