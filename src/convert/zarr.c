@@ -311,7 +311,8 @@ static enum cm_status add_chunks(struct zarr *z, struct cm_str name, struct cm_e
         bool found;
 
         index_of(&grid, i, at);
-        CM_TRY(z->store->get(z->store->arg, key_of(z, buffer, name.size, at), &found, &bytes, &file, err));
+        CM_TRY(z->store->get(z->store->arg, key_of(z, buffer, name.size, at), &found, &bytes, &file,
+                             err));
         if (found && !bytes.data)
             return cm_fail(err, CM_BAD_MODEL, "a chunk is empty");
         for (int d = 0; d < grid.rank; d++)
