@@ -240,27 +240,21 @@ static void json_all(const char *path, const struct cameo_saved *saved)
     json_known(&json, "accumulate", s->accumulate, 1);
     if (!isnan(s->loss_scale))
         cli_json_real(&json, "loss_scale", s->loss_scale);
-    if (!isnan(s->clip_limit)) {
-        cli_json_open(&json, "clip", '{');
-        cli_json_string(&json, "kind", s->clip);
-        cli_json_real(&json, "limit", s->clip_limit);
-        cli_json_close(&json, '}');
+    if (s->clip_limit > 0) {
+        cli_json_string(&json, "clip", s->clip);
+        cli_json_real(&json, "clip_norm", s->clip_limit);
     }
     if (s->has_optimizer) {
-        cli_json_open(&json, "optimizer", '{');
-        cli_json_text(&json, "name", s->optimizer);
+        cli_json_text(&json, "optimizer", s->optimizer);
         cli_json_string(&json, "rule", s->rule);
         cli_json_string(&json, "arithmetic", s->arithmetic);
         cli_json_open(&json, "groups", '[');
         for (size_t i = 0; i < s->group_count; i++)
             json_group(&json, cameo_saved_group(saved, i));
         cli_json_close(&json, ']');
-        cli_json_close(&json, '}');
-        cli_json_open(&json, "schedule", '{');
-        cli_json_text(&json, "name", s->schedule);
-        cli_json_string(&json, "known", s->schedule_known);
+        cli_json_text(&json, "schedule", s->schedule);
+        cli_json_string(&json, "schedule_known", s->schedule_known);
         cli_json_text(&json, "phases", s->phases);
-        cli_json_close(&json, '}');
     }
     cli_json_open(&json, "tensors", '[');
     for (size_t i = 0; i < s->tensor_count; i++)

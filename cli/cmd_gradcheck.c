@@ -27,6 +27,7 @@ static void put_row(void *arg, const struct cameo_gradcheck *row)
         cli_json_open(&report->json, NULL, '{');
         cli_json_text(&report->json, "name", row->name);
         cli_json_bool(&report->json, "good", good);
+        cli_json_bool(&report->json, "reached", row->reached);
         cli_json_int(&report->json, "elements", row->elements);
         cli_json_count(&report->json, "checked", row->checked);
         cli_json_real(&report->json, "worst", row->worst);

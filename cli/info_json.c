@@ -10,7 +10,7 @@ static void put_value(struct cli_json *json, const struct cameo_value_info *valu
     if (value->dtype != CAMEO_UNDEFINED)
         cli_json_string(json, "dtype", cameo_dtype_name(value->dtype));
     if (value->rank >= 0) {
-        cli_json_open(json, "dims", '[');
+        cli_json_open(json, "shape", '[');
         for (int i = 0; i < value->rank; i++) {
             if (value->dims[i].size >= 0)
                 cli_json_int(json, NULL, value->dims[i].size);
@@ -49,7 +49,7 @@ static void put_initializers(struct cli_json *json, const struct cameo_model *mo
         cli_json_open(json, NULL, '{');
         cli_json_text(json, "name", t->name);
         cli_json_string(json, "dtype", cameo_dtype_name(t->dtype));
-        cli_json_open(json, "dims", '[');
+        cli_json_open(json, "shape", '[');
         for (size_t k = 0; k < t->rank; k++)
             cli_json_int(json, NULL, t->dims[k]);
         cli_json_close(json, ']');
@@ -219,6 +219,7 @@ static void put_costs(struct cli_json *json, const struct cameo_costs *costs)
     cli_json_count(json, "peak_bytes", costs->peak_bytes);
     cli_json_count(json, "unknown", costs->unknown_count);
     cli_json_count(json, "left_out", costs->left_out);
+    cli_json_bool(json, "has_bodies", costs->has_bodies);
     cli_json_open(json, "sizes", '[');
     for (size_t i = 0; i < costs->size_count; i++) {
         cli_json_open(json, NULL, '{');

@@ -28,11 +28,12 @@ class Tensors(Fixed, Mapping[str, "numpy.ndarray[Any, Any]"]):
         self._inside = inside
         self.rows: dict[str, Report] = {}
         self._numbers: dict[str, int] = {}
-        for number, (name, slot, role, meaning, dtype, shape, file) in enumerate(rows):
+        for number, (name, slot, role, meaning, type_, shape, pieces, file) in enumerate(rows):
             key = f"{name}/{slot}" if slot else name
             if key in self.rows:  # a weight and its average, say
                 key = f"{key}/{role}"
-            self.rows[key] = Report(role=role, slot=slot, meaning=meaning, number=dtype, shape=shape, file=file)
+            self.rows[key] = Report(role=role, name=name, slot=slot, meaning=meaning, type=type_, shape=shape, pieces=pieces,
+                                    file=file)
             self._numbers[key] = number
 
     def __getitem__(self, name: str) -> numpy.ndarray[Any, Any]:
@@ -54,32 +55,35 @@ class Tensors(Fixed, Mapping[str, "numpy.ndarray[Any, Any]"]):
 
 class Checkpoint(Fixed):
     """A checkpoint of another framework; cameo.checkpoint opens one. system, format, version; tensors; optimizer (its
-    name) and groups (settings, names); step, epoch, schedule and its phases; facts; files; missing and unknown:
-    sentences on what is not there and what was not understood."""
+    name, or None), its rule and groups (settings by name, and names); step, epoch, schedule and its phases; facts; files;
+    missing and not_understood: sentences on what is not there and what was not understood."""
 
     def __init__(self, path: str | os.PathLike[str], links: bool = False) -> None:
-        self._inside = _cameo.open_checkpoint(os.fspath(path), links)
+        self.path = os.fspath(path)
+        self._inside = _cameo.open_checkpoint(self.path, links)
         row = _cameo.checkpoint_summary(self._inside)
         self.system: str = row["system"]
         self.format: str = row["format"]
         self.version: str = row["version"]
         self.tensors = Tensors(self._inside, row["tensors"])
-        self.has_optimizer: bool = row["has_optimizer"]
-        self.optimizer: str = row["optimizer"]
+        self.optimizer: str | None = row["optimizer"] if row["has_optimizer"] else None
         self.rule: str = row["rule"]
-        self.groups = [Report(settings=settings, names=names) for settings, names in row["groups"]]
+        self.arithmetic: str = row["arithmetic"]
+        self.groups = [Report(names=names, **settings) for settings, names in row["groups"]]
         self.step: int | None = row["step"] if row["step"] >= 0 else None
         self.epoch: int | None = row["epoch"] if row["epoch"] >= 0 else None
         self.accumulate: int | None = row["accumulate"] or None
+        self.clip: str | None = row["clip"] if row["clip_limit"] > 0 else None
         self.clip_norm: float | None = row["clip_limit"] if row["clip_limit"] > 0 else None
         self.loss_scale: float | None = row["loss_scale"] if row["loss_scale"] == row["loss_scale"] else None
         self.ranks: int = row["ranks"]
         self.schedule: str = row["schedule"]
+        self.schedule_known: str = row["schedule_known"]
         self.phases: Any = _json(row["phases"])
         self.facts: dict[str, Any] = {key: _json(value) for key, value in row["facts"]}
         self.files: list[str] = row["files"]
         self.missing: list[str] = row["missing"]
-        self.unknown: list[str] = row["unknown"]
+        self.not_understood: list[str] = row["not_understood"]
 
     def __repr__(self) -> str:
         return f"<cameo.Checkpoint of {self.system} ({self.format}): {len(self.tensors)} tensors>"
@@ -122,7 +126,7 @@ def import_checkpoint(model: Model, path: str | os.PathLike[str], weights_only: 
             raise
         raise _cameo.ArgumentError("a checkpoint does not say the loss: give loss=.., or weights_only=True for the weights "
                                    "alone") from None
-    row["matches"] = [Report(initializer=initializer, source=source, how=how)
-                      for initializer, source, how in row["matches"]]
+    row["tensors"] = [Report(initializer=initializer, source=source, how=how)
+                      for initializer, source, how in row["tensors"]]
     row["preparation"] = preparation(row["preparation"]) if row["preparation"] else None
     return model._become(inside, Report(**row))

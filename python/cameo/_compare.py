@@ -22,33 +22,46 @@ PARTS = ("structure", "weights", "results")
 
 
 class Difference:
-    """Something that differs: name, what (a sentence), and of numbers count, differing, first (the first that differs),
-    max_abs, relative (the norm of the difference, of that of the reference)."""
+    """Something that differs: name, text (a sentence), and of numbers count, differing, first (the first that differs),
+    max_abs, relative_l2 (the norm of the difference, as a part of that of the reference)."""
 
-    __slots__ = ("name", "what", "count", "differing", "first", "max_abs", "relative")
+    __slots__ = ("name", "text", "count", "differing", "first", "max_abs", "relative_l2")
 
-    def __init__(self, name: str, what: str, row: tuple[Any, ...] | None = None) -> None:
+    def __init__(self, name: str, text: str, row: tuple[Any, ...] | None = None) -> None:
         self.name = name
-        self.what = what
+        self.text = text
         self.count, self.differing, self.first, self.max_abs, norm, reference = row or (0, 0, -1, 0.0, 0.0, 0.0)
-        self.relative: float = norm / reference if reference else norm
+        self.relative_l2: float = norm / reference if reference else norm
         if row:
-            self.what = (f"{self.differing} of {self.count} differ, at most {self.max_abs:.3g}, relative L2 "
-                         f"{self.relative:.3g}, first at {self.first}")
+            self.text = (f"{self.differing} of {self.count} differ, at most {self.max_abs:.3g}, relative L2 "
+                         f"{self.relative_l2:.3g}, first at {self.first}")
 
     def __repr__(self) -> str:
-        return f"{self.name}: {self.what}"
+        return f"{self.name}: {self.text}"
+
+
+class Part(list[Difference]):
+    """What differs in a part of two models; compared counts what was looked at."""
+
+    compared = 0
+
+    @property
+    def differing(self) -> int:
+        return len(self)
+
+    @property
+    def rows(self) -> list[Difference]:
+        return list(self)
 
 
 class Comparison(Fixed):
     """What one model differs from another in: structure, weights and results, lists of Difference. True where they are
-    the same; compared counts what was looked at."""
+    the same."""
 
     def __init__(self) -> None:
-        self.structure: list[Difference] = []
-        self.weights: list[Difference] = []
-        self.results: list[Difference] = []
-        self.compared = dict.fromkeys(PARTS, 0)
+        self.structure = Part()
+        self.weights = Part()
+        self.results = Part()
 
     @property
     def same(self) -> bool:
@@ -64,8 +77,8 @@ class Comparison(Fixed):
         lines = []
         for part in PARTS:
             rows = getattr(self, part)
-            if self.compared[part] or rows:
-                lines.append(f"{part}: {self.compared[part]} compared, {len(rows) or 'none'} "
+            if rows.compared or rows:
+                lines.append(f"{part}: {rows.compared} compared, {len(rows) or 'none'} "
                              f"{'differs' if len(rows) == 1 else 'differ'}")
             lines.extend(f"  {row}" for row in rows[:30])
             if len(rows) > 30:
@@ -136,7 +149,7 @@ def _compare_structure(found: Comparison, a: Model, b: Model) -> None:
         return {next((name for name in node.outputs if name), f"{i}"): node for i, node in enumerate(model.nodes)}
     first, second = by_output(a), by_output(b)
     for name in dict.fromkeys([*first, *second]):
-        found.compared["structure"] += 1
+        found.structure.compared += 1
         if name not in second or name not in first:
             add(Difference(name, f"node was {'removed' if name in first else 'added'}: {first.get(name) or second[name]}"))
         elif change := _node_change(first[name], second[name]):
@@ -148,7 +161,7 @@ def _compare_structure(found: Comparison, a: Model, b: Model) -> None:
 def _compare_weights(found: Comparison, a: Model, b: Model, rtol: float, atol: float) -> None:
     first, second = a.initializers._rows(), b.initializers._rows()
     for name in dict.fromkeys([*first, *second]):
-        found.compared["weights"] += 1
+        found.weights.compared += 1
         if name not in second or name not in first:
             found.weights.append(Difference(name, f"was {'removed' if name in first else 'added'}"))
             continue
@@ -190,7 +203,7 @@ def _compare_results(found: Comparison, a: Model, b: Model, inputs: Mapping[str,
         found.results.append(Difference("second model", f"does not run: {problem}"))
         return
     for (name, _), x, y in zip(pairs, results, others):
-        found.compared["results"] += 1
+        found.results.compared += 1
         different = _compare_values(name, x, y, rtol, atol)
         if different:
             found.results.append(different)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Union
+from typing import Any, NamedTuple, Union
 
 import numpy
 
@@ -155,19 +155,34 @@ def open_or_iterate(data: Any, inputs: Sequence[tuple[str, int]], columns: str |
     return Batches(data, names, {name: numpy_type(number) for name, number in inputs})
 
 
+class ClassCount(NamedTuple):
+    """Of a class: its label, how many samples are of it, for how many it was predicted, and how often that was right."""
+
+    label: int
+    samples: int
+    predicted: int
+    correct: int
+
+
 class Evaluation(Fixed, dict[str, float]):
-    """What evaluate() found: values by the name of the metric; samples, notes, classes and confusion beside them."""
+    """What evaluate() found: values by the name of the metric, also as metrics; samples, notes, classes and confusion
+    beside them."""
 
     samples: int
     notes: list[str]
-    classes: list[tuple[int, int, int, int]]
+    classes: list[ClassCount]
     confusion: Any
 
     def __init__(self, row: tuple[Any, ...]):
-        self.samples, metrics, self.notes, self.classes, confused = row
-        super().__init__({f"{name} ({average})" if average else name: value for name, average, value, _ in metrics})
+        self.samples, metrics, self.notes, classes, confused = row
+        self.classes = [ClassCount(*row) for row in classes]
+        super().__init__({f"{name}-{average}" if average else name: value for name, average, value, _ in metrics})
         size = len(self.classes)
         self.confusion = numpy.array(confused, numpy.int64).reshape(size, size) if confused else None
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        return dict(self)
 
 
 def _required(model: Model) -> list[str]:

@@ -21,7 +21,13 @@ _MAIN, _FUNCTION, _INITIALIZATION, _ALGORITHM = range(4)
 
 
 class Report(types.SimpleNamespace):
-    """What the library tells of a model or of what was done to it. Printed, it has a line for each member."""
+    """What the library tells of a model or of what was done to it. Members are called as in the command's JSON, and
+    report["from"] is a member whose name Python does not allow after a point. Printed, it has a line for each member."""
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in vars(self):
+            raise KeyError(f"this cameo.Report has no member '{name}'" + similar(name, vars(self)))
+        return vars(self)[name]
 
     def __setattr__(self, name: str, value: object) -> None:
         if name not in vars(self):
@@ -207,11 +213,11 @@ class Function(Graph):
 
 class Training(Fixed):
     """An entry of training info: inputs and outputs of a step beside those of the graph, states (what it changes),
-    bindings (variable to value), and the graphs initialization and algorithm, or None."""
+    initialization_binding and update_binding (variable to value), and the graphs initialization and algorithm, or None."""
 
     def __init__(self, inside: Any, index: int, row: tuple[Any, ...]) -> None:
-        self.initialization_bindings: dict[str, str] = dict(row[0])
-        self.update_bindings: dict[str, str] = dict(row[1])
+        self.initialization_binding: dict[str, str] = dict(row[0])
+        self.update_binding: dict[str, str] = dict(row[1])
         self.inputs = [ValueInfo(info) for info in row[2]]
         self.outputs = [ValueInfo(info) for info in row[3]]
         self.states: list[str] = row[4]

@@ -32,9 +32,11 @@ class History(Fixed, dict[str, list[float]]):
         self.epochs: list[int] = []  # their numbers, from 1; a resumed run begins later
         self.steps: dict[str, list[float]] = {}
         self.first_step = 0  # the number of the first step in steps, from 1; 0: there is none
+        self.first_loss = math.nan  # of the first step
         self.stopped = False  # by a callback
-        self.out_of_patience = False
-        self.best_loss = math.inf  # of the validations
+        self.stopped_early = False  # by patience
+        self.best_validation_loss = math.inf
+        self.best_step = self.best_epoch = 0  # where that was; 0: nothing was validated
 
     def add_step(self, step: int, scalars: Mapping[str, float]) -> None:
         """Notes what a step told; fit does."""

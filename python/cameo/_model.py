@@ -30,22 +30,41 @@ _KEEP, _EXTERNAL, _INLINE, _AUTO = range(4)
 
 class Finding:
     """Something that is wrong with a model: rule, place, reason, help; severity is "violation", "warning" or, for what
-    the tool given to check() accepts, "note"."""
+    the tool given to check() accepts, "note". node, operator and value are what the place names, or ""."""
 
-    __slots__ = ("rule", "severity", "place", "reason", "help")
+    __slots__ = ("rule", "severity", "place", "node", "operator", "value", "reason", "help")
 
     rule: str
     severity: str
     place: str
+    node: str
+    operator: str
+    value: str
     reason: str
     help: str
 
-    def __init__(self, row: tuple[str, int, str, str, str]) -> None:
-        self.rule, severity, self.place, self.reason, self.help = row
+    def __init__(self, row: tuple[str, int, str, str, str, str, str, str]) -> None:
+        self.rule, severity, self.place, self.reason, self.help, self.node, self.operator, self.value = row
         self.severity = ("warning", "violation", "note")[severity]
 
     def __repr__(self) -> str:
         return f"{self.rule}: {self.place}: {self.reason}"
+
+
+class Findings(list[Finding]):
+    """What check() found, with the numbers of violations and warnings; cut: there are more."""
+
+    def __init__(self, rows: Iterable[Finding], cut: bool) -> None:
+        super().__init__(rows)
+        self.cut = cut
+
+    @property
+    def violations(self) -> int:
+        return sum(row.severity == "violation" for row in self)
+
+    @property
+    def warnings(self) -> int:
+        return sum(row.severity == "warning" for row in self)
 
 
 def load(source: Any, *, copy: bool = False, links: bool = False, registry: Registry | None = None) -> Model:
@@ -154,13 +173,31 @@ def prepare_options(options: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-def preparation(row: dict[str, Any]) -> Report:
-    """What prepare did: what is trained, what is not, and why."""
-    choices = row["choices"]
-    return Report(trained={name: why for name, trained, why, *_ in choices if trained},
-                  frozen={name: why for name, trained, why, *_ in choices if not trained},
-                  originals=originals((name, original, folding) for name, _, _, original, folding in choices),
-                  changes=row["changes"], target=row["target"], loss=row["loss"])
+class Preparation(Report):
+    """What prepare did: a row for each of the initializers, with the reason why it is trained or not. trained and frozen
+    are names with reasons, originals what the framework calls those that its exporter renamed."""
+
+    @property
+    def trained(self) -> dict[str, str]:
+        return {row.name: row.reason for row in self.initializers if row.trained}
+
+    @property
+    def frozen(self) -> dict[str, str]:
+        return {row.name: row.reason for row in self.initializers if not row.trained}
+
+    @property
+    def originals(self) -> dict[str, Report]:
+        return originals((row.name, row.original, row.folding) for row in self.initializers)
+
+    def __str__(self) -> str:
+        return str(Report(trained=self.trained, frozen=self.frozen, originals=self.originals, changes=self.changes,
+                          target=self.target, loss=self.loss))
+
+
+def preparation(row: dict[str, Any]) -> Preparation:
+    choices = [Report(name=name, trained=trained, reason=why, original=original, folding=folding)
+               for name, trained, why, original, folding in row["choices"]]
+    return Preparation(initializers=choices, changes=row["changes"], target=row["target"], loss=row["loss"])
 
 
 class Model(_check.Fixed):
@@ -294,15 +331,16 @@ class Model(_check.Fixed):
         """What a run takes, by shapes alone: flops, activation_bytes, peak_bytes, and operators with their share. Open
         dimensions have the sizes that are given by name; others count as 1, see sizes."""
         row = _cameo.costs(self._inside, _whole({**(sizes or {}), **more}))
-        row["operators"] = [Report(domain=domain, op=op, nodes=nodes, flops=flops, bytes=size)
-                            for domain, op, nodes, flops, size in row["operators"]]
-        row["sizes"] = {symbol: size for symbol, size, _ in row["sizes"]}
+        row["operators"] = [Report(domain=domain, name=name, nodes=nodes, flops=flops, output_bytes=size)
+                            for domain, name, nodes, flops, size in row["operators"]]
+        row["sizes"] = [Report(name=name, size=size, assumed=assumed) for name, size, assumed in row["sizes"]]
         return Report(**row)
 
-    def check(self, strict: bool = False, *, tool: str | None = None) -> list[Finding]:
+    def check(self, strict: bool = False, *, tool: str | None = None) -> Findings:
         """What is wrong with the model: a list of findings, empty where nothing is. With tool="ort", what ONNX forbids
         and ONNX Runtime accepts is a note."""
-        return [Finding(row) for row in self._inside.check(strict, tool)]
+        rows, cut = self._inside.check(strict, tool)
+        return Findings(map(Finding, rows), cut)
 
     # ---- running ----
 
@@ -410,7 +448,10 @@ class Model(_check.Fixed):
             if (version < now) if direction == "newer" else (version > now):
                 raise _cameo.ArgumentError(f"the model imports opset {now} of {domain or 'ai.onnx'}, and {version} is "
                                            f"not {direction}: use {other}")
-        return self._made(_cameo.convert(self._inside, None if opset is None else targets, as_is))
+        made = self._made(_cameo.convert(self._inside, None if opset is None else targets, as_is))
+        members = ("domain", "op", "from", "to", "nodes", "how")
+        made.report.changes = [Report(**dict(zip(members, row))) for row in made.report.changes]
+        return made
 
     def expand(self, only: str | Iterable[str] | None = None, *, except_: str | Iterable[str] | None = None,
                operators: bool = False, core: bool = False) -> Model:
@@ -447,7 +488,7 @@ class Model(_check.Fixed):
         """The model as it is run: with constants computed and nodes fused. portable: in standard operators alone. as_is:
         nodes in training mode stay in it."""
         made = self._made(_cameo.optimize(self._inside, _listed(passes), _listed(without), until, portable, as_is))
-        vars(made.report)["passes"] = [Report(name=name, skipped=skipped, nodes_before=before, nodes=after)
+        made.report.passes = [Report(name=name, skipped=skipped, nodes_before=before, nodes_after=after)
                               for name, skipped, before, after in made.report.passes]
         return made
 
@@ -531,7 +572,10 @@ class Model(_check.Fixed):
     def export_checkpoint(self, path: str | os.PathLike[str], to: str, *, weights_only: bool = False) -> Report:
         """Writes weights, and the state of training, as another framework does: one of export_formats(). The report
         has the tensors, and what the receiver must know."""
-        return Report(**_check.in_python(_cameo.export_checkpoint, self._inside, os.fspath(path), to, weights_only))
+        row = _check.in_python(_cameo.export_checkpoint, self._inside, os.fspath(path), to, weights_only)
+        row["tensors"] = [Report(name=name, slot=slot, role=role, type=type_)
+                          for name, slot, role, type_ in row["tensors"]]
+        return Report(format=to, **row)
 
     # ---- elsewhere ----
 

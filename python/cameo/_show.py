@@ -42,13 +42,13 @@ def _facts(model: Model) -> list[tuple[str, str]]:
     nested = summary.nested_nodes + summary.function_nodes
     rows = [("nodes", f"{summary.nodes:,}" + (f", and {nested:,} in bodies and functions" if nested else "")),
             ("operators", counts),
-            ("parameters", f"{summary.parameters:,} ({size_text(summary.bytes)})"),
+            ("parameters", f"{summary.parameters:,} ({size_text(summary.parameter_bytes)})"),
             ("opsets", opsets)]
-    if summary.trainings:
+    if summary.training_count:
         rows.append(("training", f"{summary.training_nodes:,} nodes, {sum(len(t.states) for t in model.training)} "
                                  "states"))
-    if summary.producer:
-        rows.append(("producer", f"{summary.producer} {summary.producer_version}"))
+    if summary.producer_name:
+        rows.append(("producer", f"{summary.producer_name} {summary.producer_version}"))
     return rows
 
 

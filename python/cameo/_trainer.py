@@ -355,7 +355,8 @@ class Trainer(Fixed):
                              shuffle=shuffle, seed=seed, last=-1 if last is None else _LAST[last], best=best,
                              checkpoint=checkpoint, resume=bool(resume), anyway=resume == "anyway",
                              raw_bytes=raw_bytes, target=target, **counts, **options)
-            history.best_loss, history.stopped, history.out_of_patience = row[2], row[3], row[4]
+            _, history.first_loss, history.best_validation_loss, history.stopped, history.stopped_early = row[:5]
+            history.best_step, history.best_epoch = row[5:]
         finally:
             self._busy = ""
             calls.end(state)

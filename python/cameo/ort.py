@@ -209,7 +209,7 @@ class ModelMetadata:
 
     def __init__(self, model: Model) -> None:
         summary = model.summary
-        self.producer_name: str = summary.producer
+        self.producer_name: str = summary.producer_name
         self.graph_name: str = summary.graph
         self.domain: str = summary.domain
         self.description: str = summary.doc_string

@@ -47,7 +47,7 @@ static PyObject *open_checkpoint(PyObject *module, PyObject *args)
 
 static PyObject *tensors_of(const struct cameo_saved *saved)
 {
-    static const char *const roles[] = {"weight",  "buffer", "master", "slot",
+    static const char *const roles[] = {"weight",  "buffer", "master copy", "slot",
                                         "average", "random", "other"};
     PyObject *list = PyList_New(0);
     const struct cameo_saved_tensor *row;
@@ -57,9 +57,10 @@ static PyObject *tensors_of(const struct cameo_saved *saved)
         for (size_t axis = 0; shape && axis < row->rank; axis++)
             PyTuple_SetItem(shape, (Py_ssize_t)axis, PyLong_FromLongLong(row->dims[axis]));
         const char *role = (unsigned)row->role <= CAMEO_SAVED_OTHER ? roles[row->role] : "other";
-        if (!shape || !ext_append(list, Py_BuildValue("(NNssiNN)", ext_text(row->name),
-                                                      ext_text(row->slot), role, row->meaning,
-                                                      (int)row->dtype, shape, ext_text(row->file))))
+        if (!shape ||
+            !ext_append(list, Py_BuildValue("(NNsssNnN)", ext_text(row->name), ext_text(row->slot),
+                                            role, row->meaning, cameo_dtype_name(row->dtype), shape,
+                                            (Py_ssize_t)row->piece_count, ext_text(row->file))))
             Py_CLEAR(list);
     }
     return list;
@@ -128,7 +129,7 @@ static PyObject *checkpoint_summary(PyObject *module, PyObject *capsule)
         (long long)s->accumulate, "ranks", (long long)s->ranks, "schedule", ext_text(s->schedule),
         "schedule_known", s->schedule_known, "phases", ext_text(s->phases), "tensors",
         tensors_of(saved), "groups", groups_of(saved), "facts", facts_of(saved), "files",
-        sentences(saved, cameo_saved_file), "unknown", sentences(saved, cameo_saved_unknown),
+        sentences(saved, cameo_saved_file), "not_understood", sentences(saved, cameo_saved_unknown),
         "missing", sentences(saved, cameo_saved_missing));
 }
 
@@ -174,7 +175,7 @@ static PyObject *import_of(const struct cameo_import_report *report)
     PyObject *preparation =
         report->preparation ? ext_preparation(report->preparation) : Py_NewRef(Py_None);
     return Py_BuildValue("{s:s,s:s,s:N,s:N,s:N}", "system", report->system, "format",
-                         report->format, "matches", list, "changes",
+                         report->format, "tensors", list, "notes",
                          ext_texts(report->notes, report->note_count), "preparation", preparation);
 }
 
@@ -228,7 +229,7 @@ static PyObject *exported_of(const struct cameo_exported *report)
     }
     return Py_BuildValue("{s:N,s:N,s:L,s:K,s:N}", "tensors", list, "optimizer",
                          ext_text(report->optimizer), "step", (long long)report->step, "bytes",
-                         (unsigned long long)report->bytes, "changes",
+                         (unsigned long long)report->bytes, "notes",
                          ext_texts(report->notes, report->note_count));
 }
 

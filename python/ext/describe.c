@@ -148,16 +148,17 @@ static PyObject *summary(PyObject *module, PyObject *object)
     return Py_BuildValue(
         "{s:L,s:L,s:N,s:N,s:N,s:N,s:N,s:N,s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:K,s:K,s:K,s:K}",
         "ir_version", (long long)s->ir_version, "model_version", (long long)s->model_version,
-        "producer", ext_text(s->producer_name), "producer_version", ext_text(s->producer_version),
-        "domain", ext_text(s->domain), "graph", ext_text(s->graph_name), "doc_string",
-        ext_text(s->doc_string), "graph_doc_string", ext_text(s->graph_doc_string), "nodes",
-        (Py_ssize_t)s->node_count, "nested_nodes", (Py_ssize_t)s->nested_node_count,
-        "function_nodes", (Py_ssize_t)s->function_node_count, "training_nodes",
-        (Py_ssize_t)s->training_node_count, "initializers", (Py_ssize_t)s->initializer_count,
-        "functions", (Py_ssize_t)s->function_count, "trainings", (Py_ssize_t)s->training_count,
-        "parameters", (unsigned long long)s->parameter_count, "bytes",
+        "producer_name", ext_text(s->producer_name), "producer_version",
+        ext_text(s->producer_version), "domain", ext_text(s->domain), "graph",
+        ext_text(s->graph_name), "doc_string", ext_text(s->doc_string), "graph_doc_string",
+        ext_text(s->graph_doc_string), "nodes", (Py_ssize_t)s->node_count, "nested_nodes",
+        (Py_ssize_t)s->nested_node_count, "function_nodes", (Py_ssize_t)s->function_node_count,
+        "training_nodes", (Py_ssize_t)s->training_node_count, "initializer_count",
+        (Py_ssize_t)s->initializer_count, "function_count", (Py_ssize_t)s->function_count,
+        "training_count", (Py_ssize_t)s->training_count, "parameters",
+        (unsigned long long)s->parameter_count, "parameter_bytes",
         (unsigned long long)s->parameter_bytes, "training_parameters",
-        (unsigned long long)s->training_parameter_count, "training_bytes",
+        (unsigned long long)s->training_parameter_count, "training_parameter_bytes",
         (unsigned long long)s->training_parameter_bytes);
 }
 

@@ -90,10 +90,11 @@ static PyObject *infer(PyObject *module, PyObject *args)
         out = Py_BuildValue(
             "{s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:N,s:N}", "values", (Py_ssize_t)report->value_count,
             "declared", (Py_ssize_t)report->declared_count, "typed",
-            (Py_ssize_t)report->typed_count, "complete", (Py_ssize_t)report->complete_count, "dims",
-            (Py_ssize_t)report->dim_count, "numbers", (Py_ssize_t)report->number_count, "symbolic",
-            (Py_ssize_t)report->symbolic_count, "unknown", (Py_ssize_t)report->unknown_count,
-            "unsupported", ext_texts(report->unsupported, report->unsupported_count), "problems",
+            (Py_ssize_t)report->typed_count, "complete", (Py_ssize_t)report->complete_count,
+            "dimensions", (Py_ssize_t)report->dim_count, "numbers",
+            (Py_ssize_t)report->number_count, "symbolic", (Py_ssize_t)report->symbolic_count,
+            "unknown", (Py_ssize_t)report->unknown_count, "unsupported",
+            ext_texts(report->unsupported, report->unsupported_count), "problems",
             ext_texts(report->problems, report->problem_count));
     return ext_edit_end(&e, out, report ? report->problems : NULL,
                         report ? report->problem_count : 0);
@@ -112,9 +113,9 @@ static PyObject *conversion_of(const struct cameo_conversion *report)
                                             (Py_ssize_t)row->nodes, ext_text(row->how))))
             Py_CLEAR(list);
     }
-    return Py_BuildValue("{s:N,s:n,s:n,s:N}", "operators", list, "nodes_changed",
+    return Py_BuildValue("{s:N,s:n,s:n,s:N}", "changes", list, "nodes_changed",
                          (Py_ssize_t)report->nodes_changed, "nodes_kept",
-                         (Py_ssize_t)report->nodes_kept, "changes",
+                         (Py_ssize_t)report->nodes_kept, "notes",
                          ext_texts(report->notes, report->note_count));
 }
 
@@ -381,7 +382,7 @@ static PyObject *expand(PyObject *module, PyObject *args)
         out = Py_BuildValue("{s:n,s:n,s:n,s:n,s:n,s:N,s:N}", "nodes_before",
                             (Py_ssize_t)report->nodes_before, "nodes", (Py_ssize_t)report->nodes,
                             "calls", (Py_ssize_t)report->call_count, "operators",
-                            (Py_ssize_t)report->operator_count, "functions",
+                            (Py_ssize_t)report->operator_count, "functions_removed",
                             (Py_ssize_t)report->function_count, "changes",
                             ext_texts(report->changes, report->change_count), "left",
                             ext_texts(report->left, report->left_count));

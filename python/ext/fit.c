@@ -247,9 +247,10 @@ static PyObject *finish(struct run *run, struct ext_use *use, enum cameo_status 
     }
     if (!ext_trainer_leave(run->trainer, use, status, err))
         return NULL;
-    return Py_BuildValue("(dddOO)", result->loss, result->first_loss, result->best_loss,
-                         result->stopped ? Py_True : Py_False,
-                         result->out_of_patience ? Py_True : Py_False);
+    return Py_BuildValue(
+        "(dddOOKK)", result->loss, result->first_loss, result->best_loss,
+        result->stopped ? Py_True : Py_False, result->out_of_patience ? Py_True : Py_False,
+        (unsigned long long)result->best_step, (unsigned long long)result->best_epoch);
 }
 
 static const char *path_of(PyObject *bytes)
@@ -269,8 +270,8 @@ static int take_path(PyObject *object, void *out)
     return PyUnicode_FSConverter(object, out) ? Py_CLEANUP_SUPPORTED : 0;
 }
 
-/* run(trainer, data, progress, **options): (loss, first loss, best loss, stopped, out of patience)
- */
+/* run(trainer, data, progress, **options): (loss, first loss, best loss, stopped, out of
+ * patience, best step, best epoch) */
 static PyObject *run(PyObject *module, PyObject *args, PyObject *keywords)
 {
     static char *names[] = {"trainer",  "data",       "progress",  "epochs",     "steps",
@@ -402,7 +403,7 @@ static PyObject *checkpoint_newest(PyObject *module, PyObject *object)
 PyMethodDef ext_fit_functions[] = {
     {"run", (PyCFunction)(void (*)(void))run, METH_VARARGS | METH_KEYWORDS,
      "run(trainer, data, progress, **options): (loss, first loss, best loss, stopped, out of "
-     "patience)"},
+     "patience, best step, best epoch)"},
     {"checkpoint_notes", checkpoint_notes, METH_O, "checkpoint_notes(path): a dict"},
     {"checkpoint_newest", checkpoint_newest, METH_O, "checkpoint_newest(folder): a path, or None"},
     {0},

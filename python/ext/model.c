@@ -269,17 +269,19 @@ static PyObject *model_check(PyObject *object, PyObject *args)
     ext_model_leave(used);
     if (status != CAMEO_OK)
         return ext_raise(state, &err);
+    const bool cut = cameo_findings_cut(findings);
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list && (found = cameo_findings_at(findings, i)); i++) {
         PyObject *item =
-            Py_BuildValue("(NiNNN)", ext_text(found->rule), (int)found->severity,
-                          ext_text(found->place), ext_text(found->reason), ext_text(found->help));
+            Py_BuildValue("(NiNNNNNN)", ext_text(found->rule), (int)found->severity,
+                          ext_text(found->place), ext_text(found->reason), ext_text(found->help),
+                          ext_text(found->node), ext_text(found->op_type), ext_text(found->value));
         if (!item || PyList_Append(list, item) < 0)
             Py_CLEAR(list);
         Py_XDECREF(item);
     }
     cameo_findings_free(findings);
-    return list;
+    return list ? Py_BuildValue("(NO)", list, cut ? Py_True : Py_False) : NULL;
 }
 
 /* ---- writing ---- */

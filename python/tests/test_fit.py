@@ -91,7 +91,7 @@ class LengthTest(FitCase):
         measure = trainer.evaluate(self.data)
         self.assertAlmostEqual(history["val_loss"][-1], measure["loss"], places=6)
         self.assertEqual(history["val_accuracy"][-1], measure["accuracy"])
-        self.assertEqual(history.best_loss, min(history["val_loss"]))
+        self.assertEqual(history.best_validation_loss, min(history["val_loss"]))
         self.assertIs(trainer.history, history)
 
     def test_train_in_one_call(self):
@@ -183,7 +183,7 @@ class CallbackTest(FitCase):
         trainer = cameo.Trainer(mlp("sgd", lr=5.0), threads=1)
         try:
             history = trainer.fit(self.data, epochs=60, validate=self.data, patience=2, best=self.path("best.onnx"))
-            self.assertTrue(history.out_of_patience)
+            self.assertTrue(history.stopped_early)
         except cameo.DivergedError:
             history = trainer.history
         best = cameo.load(self.path("best.onnx"))

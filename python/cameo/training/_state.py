@@ -153,7 +153,7 @@ class CheckpointState(Fixed):
                 values[name] = array
         moments = {name: [found[key] for key in sorted(found)] for name, found in slots.items()}
         properties = found.facts.get("ort.properties") or {}
-        rate = found.groups[0].settings.get("initial_lr") if found.groups else None
+        rate = vars(found.groups[0]).get("initial_lr") if found.groups else None
         return cls(values, moments, found.step or 0, rate, dict(properties))
 
     @classmethod
