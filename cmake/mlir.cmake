@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 set(MLIR_VERSION 19) # of the interfaces that src/mlir/module is written for
 set(MLIR_DEFAULT ON)
-if(CMAKE_CROSSCOMPILING OR CAMEO_SANITIZE OR CAMEO_FUZZ OR SKBUILD)
-  set(MLIR_DEFAULT OFF) # for another machine; code of others that sanitizers do not see; too large for a wheel
+if(CMAKE_CROSSCOMPILING OR CAMEO_SANITIZE OR CAMEO_FUZZ)
+  set(MLIR_DEFAULT OFF) # for another machine; code of others that sanitizers do not see
 endif()
 option(CAMEO_MLIR "Build the module that compiles models, where MLIR ${MLIR_VERSION} is installed" ${MLIR_DEFAULT})
 

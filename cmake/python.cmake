@@ -39,7 +39,7 @@ endif()
 
 # What lies beside the extension: the command, and what is looked for there at run time.
 set(PYTHON_PARTS python_extension)
-foreach(part cameo_codecs cameo_command)
+foreach(part cameo_codecs cameo_mlir cameo_command)
   if(TARGET ${part})
     list(APPEND PYTHON_PARTS ${part})
   endif()
@@ -63,6 +63,7 @@ endif()
 
 # The wheel. Libraries of others are found beside those that need them: by the path in the file (of the older kind, which
 # holds for what they need in turn), or by src/base/library.c.
+# libMLIR and libLLVM are not brought along, they are 190 MiB: the module for MLIR looks for them where the system has them.
 foreach(part ${PYTHON_PARTS})
   set_target_properties(${part} PROPERTIES INSTALL_RPATH "$ORIGIN")
   target_link_options(${part} PRIVATE LINKER:--disable-new-dtags)

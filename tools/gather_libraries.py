@@ -75,6 +75,15 @@ def gather(path, options):
             print(f"-- wheel: {name} of {package} is inside")
 
 
+def note_mlir(path, options):
+    """The module for MLIR has a part of MLIR inside; the rest, which is large, stays where the system has it."""
+    for name, where in sorted(needed(path).items()):
+        package, licence = owner(where)
+        if package and name.startswith("libMLIR"):
+            copy_licence(licence, package, options.licences)
+            print(f"-- wheel: compiling models needs {name} of {package} where the wheel is used")
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("folder")
@@ -82,8 +91,11 @@ def main():
     parser.add_argument("--licences")
     options = parser.parse_args()
     for name in sorted(os.listdir(options.folder)):
+        path = os.path.join(options.folder, name)
         if name.startswith("libcameo_codecs.so"):
-            gather(os.path.join(options.folder, name), options)
+            gather(path, options)
+        elif name.startswith("libcameo_mlir.so"):
+            note_mlir(path, options)
     onednn, licences = (options.onednn, []) if options.onednn else packaged_onednn()
     if onednn:
         into = os.path.join(options.folder, os.path.basename(onednn))

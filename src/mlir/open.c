@@ -45,12 +45,17 @@ static void need_module(void)
     pthread_once(&once, open_module);
 }
 
-/* What helps: a module that the environment keeps away is there for all we know. */
+/* What helps: a module that the environment keeps away is there for all we know, one that is there
+ * lacks MLIR itself, as that of a wheel from another machine. */
 static const char *advice(void)
 {
-    return cm_str_starts(cm_str(module.library.why), VARIABLE)
-               ? "unset " VARIABLE " to use the one that was built with Cameo"
-               : CM_LLVM_INSTALL ", then build Cameo again";
+    struct cm_library found;
+
+    if (cm_str_starts(cm_str(module.library.why), VARIABLE))
+        return "unset " VARIABLE " to use the one that was built with Cameo";
+    return cm_library_locate(VARIABLE, names, &found) ? CM_LLVM_INSTALL
+                                                      : CM_LLVM_INSTALL
+               ", then build Cameo again, or its wheel with pip install --no-cache-dir";
 }
 
 enum cm_status cm_mlir_open(const struct cm_mlir_module **out, struct cm_error *err)
