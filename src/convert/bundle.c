@@ -61,10 +61,13 @@ struct reading {
         size_t count, capacity;
     } rows;
     struct cm_map keys;
-    struct shard {
-        bool is_mapped;
-        struct cm_str bytes, file;
-    } * shards;
+    struct {
+        struct shard {
+            struct cm_str bytes, file;
+        } * items; /* those that a row lies in: the header may say any number */
+        size_t count, capacity;
+    } shards;
+    struct cm_map shard_of; /* number to place in shards */
     bool has_header;
 };
 
@@ -121,7 +124,6 @@ static enum cm_status read_header(struct reading *r, struct cm_str value, struct
     if (r->bundle->shards < 1 || r->bundle->shards > SHARDS_MAX)
         return cm_fail(err, CM_BAD_MODEL, "it says that it has %llu files of data",
                        (unsigned long long)r->bundle->shards);
-    r->shards = CM_NEW_ARRAY(r->arena, struct shard, (size_t)r->bundle->shards);
     r->has_header = true;
     return CM_OK;
 }
@@ -169,20 +171,34 @@ static enum cm_status visit(void *arg, struct cm_str key, struct cm_str value, s
 
 /* ---- data ---- */
 
+static enum cm_status map_shard(struct reading *r, uint64_t number, struct shard *out,
+                                struct cm_error *err)
+{
+    out->file =
+        cm_arena_printf(r->arena, "%.*s.data-%05llu-of-%05llu", (int)r->prefix.size, r->prefix.data,
+                        (unsigned long long)number, (unsigned long long)r->bundle->shards);
+    return cm_place_map(r->place, out->file, &out->bytes, err);
+}
+
+/* *out stays until the next call. */
 static enum cm_status shard_bytes(struct reading *r, const struct row *row,
                                   const struct shard **out, struct cm_error *err)
 {
     if (row->shard >= r->bundle->shards)
         return cm_fail(err, CM_BAD_MODEL, "it lies in file %llu of %llu",
                        (unsigned long long)row->shard, (unsigned long long)r->bundle->shards);
-    struct shard *shard = &r->shards[row->shard];
-    if (!shard->is_mapped) {
-        shard->file = cm_arena_printf(r->arena, "%.*s.data-%05llu-of-%05llu", (int)r->prefix.size,
-                                      r->prefix.data, (unsigned long long)row->shard,
-                                      (unsigned long long)r->bundle->shards);
-        CM_TRY(cm_place_map(r->place, shard->file, &shard->bytes, err));
-        shard->is_mapped = true;
+    char digits[24];
+    const int length = snprintf(digits, sizeof digits, "%llu", (unsigned long long)row->shard);
+    const struct cm_str key = {digits, (size_t)length};
+    uint64_t *at = cm_map_find(&r->shard_of, key);
+    if (!at) {
+        struct shard made;
+        CM_TRY(map_shard(r, row->shard, &made, err));
+        at = cm_map_insert(&r->shard_of, r->arena, cm_arena_str(r->arena, key), NULL);
+        *at = r->shards.count;
+        *CM_PUSH(r->arena, &r->shards) = made;
     }
+    const struct shard *shard = &r->shards.items[*at];
     if (row->offset > shard->bytes.size || row->size > shard->bytes.size - row->offset)
         return cm_fail(err, CM_BAD_MODEL,
                        "it needs bytes %llu to %llu of '%.*s', which has %zu: the file is cut",
