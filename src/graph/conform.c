@@ -10,6 +10,7 @@ struct signature {
     bool bound;
     enum cm_type_form form;
     enum cm_dtype key, element;
+    int input; /* that has it */
 };
 
 static bool sign_wrapped(const struct cm_type *type, enum cm_type_form tensor_form,
@@ -17,7 +18,7 @@ static bool sign_wrapped(const struct cm_type *type, enum cm_type_form tensor_fo
 {
     if (!type || type->kind != CM_KIND_TENSOR)
         return false;
-    *out = (struct signature){true, tensor_form, CM_UNDEFINED, type->dtype};
+    *out = (struct signature){true, tensor_form, CM_UNDEFINED, type->dtype, 0};
     return true;
 }
 
@@ -31,11 +32,11 @@ static bool sign(const struct cm_type *type, struct signature *out)
     case CM_KIND_TENSOR:
         return sign_wrapped(type, CM_FORM_TENSOR, out);
     case CM_KIND_SPARSE:
-        *out = (struct signature){true, CM_FORM_SPARSE_TENSOR, CM_UNDEFINED, type->dtype};
+        *out = (struct signature){true, CM_FORM_SPARSE_TENSOR, CM_UNDEFINED, type->dtype, 0};
         return true;
     case CM_KIND_SEQUENCE:
         if (elem && elem->kind == CM_KIND_MAP && elem->elem) {
-            *out = (struct signature){true, CM_FORM_SEQ_MAP, elem->dtype, elem->elem->dtype};
+            *out = (struct signature){true, CM_FORM_SEQ_MAP, elem->dtype, elem->elem->dtype, 0};
             return true;
         }
         return sign_wrapped(elem, CM_FORM_SEQ, out);
@@ -46,7 +47,7 @@ static bool sign(const struct cm_type *type, struct signature *out)
     case CM_KIND_MAP:
         if (!elem)
             return false;
-        *out = (struct signature){true, CM_FORM_MAP, type->dtype, elem->dtype};
+        *out = (struct signature){true, CM_FORM_MAP, type->dtype, elem->dtype, 0};
         return true;
     case CM_KIND_NONE:
     case CM_KIND_OPAQUE:
@@ -65,6 +66,18 @@ static bool allows(const struct cm_module *module, const struct cm_type_set *set
             cm_type_set_allows(set, type->form, type->key, CM_FLOAT));
 }
 
+/* "input 1 'w' (B)": the value that the node reads and what the operator calls it. */
+static const char *input_text(const struct cm_node *node, int i)
+{
+    const struct cm_str name = cm_value_get(node->module, node->inputs[i].value)->name;
+    const char *formal = cm_schema_input(node->schema, (size_t)i)->name;
+
+    if (!name.size)
+        return cm_arena_printf(node->module->arena, "input %d (%s)", i, formal).data;
+    return cm_arena_printf(node->module->arena, "input %d '%.*s' (%s)", i, CM_STR_FMT(name), formal)
+        .data;
+}
+
 static enum cm_status check_input(const struct cm_node *node, int i, struct signature *bound,
                                   struct cm_error *err)
 {
@@ -79,11 +92,12 @@ static enum cm_status check_input(const struct cm_node *node, int i, struct sign
     struct signature mine;
     if (!sign(type, &mine))
         return CM_OK;
+    mine.input = i;
     const struct cm_schema_type *variable = &schema->types[param->type];
     if (!allows(node->module, &variable->set, &mine)) {
         char allowed[150]; /* a message holds little more */
         cm_type_set_print(&variable->set, allowed, sizeof allowed);
-        return cm_fail(err, CM_BAD_MODEL, "input %d '%s' is %s, must be one of %s", i, param->name,
+        return cm_fail(err, CM_BAD_MODEL, "%s is %s, must be one of %s", input_text(node, i),
                        cm_type_print(node->module->arena, node->module->symbols, type).data,
                        allowed);
     }
@@ -93,8 +107,9 @@ static enum cm_status check_input(const struct cm_node *node, int i, struct sign
     if (!first->bound)
         *first = mine;
     else if (first->form != mine.form || first->element != mine.element || first->key != mine.key)
-        return cm_fail(err, CM_BAD_MODEL, "input %d '%s' is %s, but an input before it is %s", i,
-                       param->name, cm_dtype_name(mine.element), cm_dtype_name(first->element));
+        return cm_fail(err, CM_BAD_MODEL, "%s is %s, but %s is %s", input_text(node, i),
+                       cm_dtype_name(mine.element), input_text(node, first->input),
+                       cm_dtype_name(first->element));
     return CM_OK;
 }
 

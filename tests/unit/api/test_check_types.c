@@ -43,7 +43,7 @@ static const struct row rows[] = {
      "TY3 graph 'g', value_info 't': is declared float[3], but node making 't' (Relu) computes float[2]\n"},
     /* a version that the type came after */
     {"<ir_version: 7, opset_import: [\"\" : 13]> g (int32[2] x) => (int32[2] y) { y = Relu(x) }",
-     "TY1 graph 'g', node 0 (Relu): input 0 'X' is int32[2], must be one of float, float16, double, bfloat16\n"},
+     "TY1 graph 'g', node 0 (Relu): input 0 'x' (X) is int32[2], must be one of float, float16, double, bfloat16\n"},
     {"<ir_version: 7, opset_import: [\"\" : 14]> g (int32[2] x) => (int32[2] y) { y = Relu(x) }", ""},
     {"<ir_version: 4, opset_import: [\"\" : 9]> g (float[2] x) => (bfloat16[2] y) { y = Cast<to = 16>(x) }",
      "TY1 graph 'g', node 0 (Cast): output 0 'output' would be bfloat16[2], must be one of float, uint8, int8, uint16, int16, int32, int64, string, bool, float16, double, uint32, uint64\n"},
@@ -68,7 +68,7 @@ static const struct row rows[] = {
      "TY2 function 'F', node 'add' (Add): input 1 has 3 where another has 2: neither equal nor 1, so they do not broadcast\n"},
     /* an operator that nobody knows: what is declared of its result goes on */
     {HEAD "g (float[2] x) => (float[2] y) <int64[2] t> { t = local.Unknown(x)\n [add] y = Add(t, x) }",
-     "TY1 graph 'g', node 'add' (Add): input 1 'B' is float, but an input before it is int64\n"},
+     "TY1 graph 'g', node 'add' (Add): input 1 'x' (B) is float, but input 0 't' (A) is int64\n"},
     {HEAD "g (float[2] x) => (float[2] y) { t = local.Unknown(x)\n y = Add(t, x)\n [m] z = MatMul(x, w) }",
      "CK15 graph 'g', node 'm' (MatMul): reads 'w', which nothing before it defines\n"},
     /* one finding for one fault, and all faults in one run */
