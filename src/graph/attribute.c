@@ -1,7 +1,7 @@
 /* Reading a node's attributes, and making new ones. */
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/builder.h"
-#include "graph/graph.h"
+#include "graph/module.h"
 #include "onnx/tensor_data.h"
 
 const struct cm_attribute_proto *cm_node_attr(const struct cm_node *node, const char *name)
@@ -98,7 +98,13 @@ enum cm_status cm_node_tensor(const struct cm_node *node, const char *name, stru
     const struct cm_attribute_proto *attr = cm_node_attr(node, name);
 
     *out = cm_tensor_borrow(CM_FLOAT, &CM_SHAPE(0), (void *)(uintptr_t)nothing);
-    return attr && attr->t ? cm_tensor_proto_load(attr->t, NULL, out, err) : CM_OK;
+    return attr && attr->t ? cm_node_load(node, attr->t, out, err) : CM_OK;
+}
+
+enum cm_status cm_node_load(const struct cm_node *node, const struct cm_tensor_proto *proto,
+                            struct cm_tensor *out, struct cm_error *err)
+{
+    return cm_tensor_proto_load(proto, node->module ? node->module->files : NULL, out, err);
 }
 
 int cm_node_body_index(const struct cm_node *node, const char *name)

@@ -324,6 +324,9 @@ struct cm_floats cm_node_floats(const struct cm_node *node, const char *name);
 struct cm_strs cm_node_strs(const struct cm_node *node, const char *name);
 /* A tensor, the caller's to drop. One that is absent, or a message without contents, is empty: a
  * list of no floats, never NULL. */
+/* A tensor out of an attribute, from the model's external files where it lies there. */
+enum cm_status cm_node_load(const struct cm_node *node, const struct cm_tensor_proto *proto,
+                            struct cm_tensor *out, struct cm_error *err);
 enum cm_status cm_node_tensor(const struct cm_node *node, const char *name, struct cm_tensor *out,
                               struct cm_error *err) CM_MUST_CHECK;
 struct cm_graph *cm_node_body(const struct cm_node *node, const char *name);

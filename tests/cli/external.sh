@@ -72,3 +72,18 @@ for signal in INT TERM; do
     echo "[$?]"
     ls stopped
 done
+
+echo "-- tensors of attributes lie outside too"
+cat >constants.onnxtxt <<'END'
+<ir_version: 8, opset_import: ["" : 17]>
+net (float[2] x) => (float[2] y) {
+    c = Constant <value = float[2] {1, 2}> ()
+    k = Constant <value = int64[1] {2}> ()
+    z = ConstantOfShape <value = float[1] {3}> (k)
+    d = Add (c, z)
+    y = Add (x, d)
+}
+END
+try copy constants.onnxtxt -o constants.onnx --external constants.bin --threshold 1
+try compare constants.onnxtxt constants.onnx --only results
+try infer constants.onnx

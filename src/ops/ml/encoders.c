@@ -34,8 +34,8 @@ static const struct kind mapper = {
 };
 /* clang-format on */
 
-static enum cm_status load(const struct cm_attribute_proto *attr, const struct source *source,
-                           struct cm_tensor *out, struct cm_error *err)
+static enum cm_status load(const struct cm_node *node, const struct cm_attribute_proto *attr,
+                           const struct source *source, struct cm_tensor *out, struct cm_error *err)
 {
     switch (source->type) {
     case CM_STRING:
@@ -52,7 +52,7 @@ static enum cm_status load(const struct cm_attribute_proto *attr, const struct s
     default:
         if (!attr->t)
             return cm_fail(err, CM_BAD_MODEL, "'%s' holds no tensor", source->name);
-        return cm_tensor_proto_load(attr->t, NULL, out, err);
+        return cm_node_load(node, attr->t, out, err);
     }
 }
 
@@ -66,7 +66,7 @@ static enum cm_status find_list(const struct cm_node *node, const struct source 
         const struct cm_attribute_proto *attr = cm_node_attr(node, sources[i].name);
         if (!attr || (only && sources[i].type && sources[i].type != only))
             continue;
-        return load(attr, &sources[i], out, err);
+        return load(node, attr, &sources[i], out, err);
     }
     return CM_OK;
 }
@@ -194,7 +194,7 @@ static enum cm_status encode_prepare(struct cm_call *call)
     if (given) {
         if (!given->t)
             return cm_call_fail(call, CM_BAD_MODEL, "attribute 'default_tensor' holds no tensor");
-        CM_TRY(cm_tensor_proto_load(given->t, NULL, &e->given, call->err));
+        CM_TRY(cm_node_load(call->node, given->t, &e->given, call->err));
         if (e->given.type != e->tables.values.type || cm_tensor_count(&e->given) != 1)
             return cm_call_fail(
                 call, CM_BAD_MODEL,

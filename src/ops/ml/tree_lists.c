@@ -23,7 +23,7 @@ enum cm_status cm_real_list_load(struct cm_call *call, const char *name, struct 
                                 as_tensor);
         if (!attr->t)
             return cm_call_fail(call, CM_BAD_MODEL, "attribute '%s' holds no tensor", as_tensor);
-        CM_TRY(cm_tensor_proto_load(attr->t, NULL, &out->tensor, call->err));
+        CM_TRY(cm_node_load(call->node, attr->t, &out->tensor, call->err));
         if (out->tensor.type != CM_FLOAT && out->tensor.type != CM_DOUBLE)
             return cm_call_fail(call, CM_BAD_MODEL,
                                 "attribute '%s' is a tensor of %s, expected float or double",

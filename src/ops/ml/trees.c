@@ -48,7 +48,7 @@ static enum cm_status load(struct cm_call *call, const char *name, enum cm_dtype
     *out = cm_tensor_borrow(CM_FLOAT, &CM_SHAPE(0), NULL);
     if (!attr || !attr->t)
         return CM_OK;
-    CM_TRY(cm_tensor_proto_load(attr->t, NULL, out, call->err));
+    CM_TRY(cm_node_load(call->node, attr->t, out, call->err));
     if (cm_dtype_info(out->type)->kind != kind)
         return cm_call_fail(call, CM_BAD_MODEL, "attribute '%s' is a tensor of %s", name,
                             cm_dtype_name(out->type));

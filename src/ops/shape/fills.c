@@ -66,8 +66,8 @@ static enum cm_status check_sparse(const struct sparse *sparse, struct cm_error 
 }
 
 /* What fails halfway can be dropped. */
-static enum cm_status load_sparse(const struct cm_sparse_proto *proto, struct sparse *out,
-                                  struct cm_error *err)
+static enum cm_status load_sparse(const struct cm_node *node, const struct cm_sparse_proto *proto,
+                                  struct sparse *out, struct cm_error *err)
 {
     int64_t count;
 
@@ -78,8 +78,8 @@ static enum cm_status load_sparse(const struct cm_sparse_proto *proto, struct sp
         if (!cm_shape_insert(&out->shape, (int)i, proto->dims.items[i]))
             return cm_fail(err, CM_BAD_MODEL, "sparse_value has rank %zu, the limit is %d",
                            proto->dims.count, CM_MAX_RANK);
-    CM_TRY(cm_tensor_proto_load(proto->values, NULL, &out->values, err));
-    CM_TRY(cm_tensor_proto_load(proto->indices, NULL, &out->indices, err));
+    CM_TRY(cm_node_load(node, proto->values, &out->values, err));
+    CM_TRY(cm_node_load(node, proto->indices, &out->indices, err));
     if (!cm_shape_count(&out->shape, &count) ||
         !cm_dtype_bytes(out->values.type, count, &out->bytes)) {
         char text[128];
@@ -120,7 +120,7 @@ static enum cm_status infer_sparse(struct cm_infer *in, const struct cm_sparse_p
     struct cm_tensor *tensor = kept_tensor(in);
     struct sparse sparse;
 
-    enum cm_status status = load_sparse(proto, &sparse, in->err);
+    enum cm_status status = load_sparse(in->node, proto, &sparse, in->err);
     const size_t stored = status ? 0 : cm_tensor_bytes(&sparse.values);
     if (!status && (sparse.bytes <= ALWAYS || sparse.bytes / GROWTH <= stored)) {
         status = cm_tensor_new(sparse.values.type, &sparse.shape, tensor, in->err);
@@ -139,7 +139,7 @@ static enum cm_status run_sparse(struct cm_call *call, const struct cm_sparse_pr
 {
     struct sparse sparse;
 
-    enum cm_status status = load_sparse(proto, &sparse, call->err);
+    enum cm_status status = load_sparse(call->node, proto, &sparse, call->err);
     if (!status)
         status = fill_sparse(&sparse, call->out[0], call->err);
     drop_sparse(&sparse);
@@ -158,7 +158,7 @@ static enum cm_status load_attribute(struct cm_infer *in, const struct cm_attrib
 {
     switch (attr->type) {
     case CM_ATTR_TENSOR:
-        return cm_tensor_proto_load(attr->t, NULL, out, in->err);
+        return cm_node_load(in->node, attr->t, out, in->err);
     case CM_ATTR_FLOAT:
         *out = view(CM_FLOAT, false, 1, &attr->f);
         return CM_OK;
