@@ -76,13 +76,18 @@ static size_t note_flags(struct cameo_note conditions[FLAGS_MAX])
 /* The flag behind a condition that is not called after it. */
 static const char *flag_of(const char *key)
 {
-    static const char *const flags[][2] = {
-        {"threads", " (--threads)"},       {"seed", " (--seed)"},
-        {"batch size", " (--batch-size)"}, {"order", " (--no-shuffle)"},
-        {"samples", " (--data)"},          {"last batch", " (--last-batch, --steps)"},
-        {"columns", " (--columns)"},       {"inputs", " (--target, --raw-bytes)"},
-        {"backend", " (--backend)"},       {"passes", " (--without, --recompute)"},
-        {"--output", " (now --of)"}};
+    static const char *const flags[][2] = {{"threads", " (--threads)"},
+                                           {"seed", " (--seed)"},
+                                           {"batch size", " (--batch-size)"},
+                                           {"order", " (--no-shuffle)"},
+                                           {"samples", " (--data)"},
+                                           {"data", " (--data)"},
+                                           {"last batch", " (--last-batch, --steps)"},
+                                           {"columns", " (--columns)"},
+                                           {"inputs", " (--target, --raw-bytes)"},
+                                           {"backend", " (--backend)"},
+                                           {"passes", " (--without, --recompute)"},
+                                           {"--output", " (now --of)"}};
 
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (strcmp(flags[i][0], key) == 0)

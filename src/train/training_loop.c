@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/training_loop.h"
 
+#include "base/crc32c.h"
 #include "base/file_lock.h"
 #include "train/checkpoint_folder.h"
 #include "train/trainer_parts.h"
@@ -150,6 +151,35 @@ static struct cm_str describe_inputs(const struct cm_loop *l)
     return all;
 }
 
+/* A check sum over some samples, spread over all: other data of the same size is found, without
+ * reading all of it. What cannot be read is met again when it is its turn. */
+static struct cm_str describe_data(struct cm_loop *l)
+{
+    enum { MOST = 64 };
+    const struct cm_feeder_facts *facts = cm_feeder_facts(l->feeder);
+    const int64_t count = facts->samples < MOST ? facts->samples : MOST;
+    uint32_t sum = 0;
+
+    for (size_t i = 0; i < cm_trainer_input_count(l->trainer); i++) {
+        const size_t at = (size_t)facts->fields[i];
+        const struct cm_dataset_field *field = cm_dataset_field(facts->dataset, at);
+        int64_t elements;
+        size_t bytes;
+
+        if (field->type == CM_STRING || !cm_shape_count(&field->sample, &elements) ||
+            !cm_dtype_bytes(field->type, elements, &bytes))
+            continue;
+        unsigned char *sample = cm_arena_alloc(l->arena, bytes);
+        for (int64_t k = 0; k < count; k++) {
+            const int64_t row = k * (facts->samples - 1) / (count > 1 ? count - 1 : 1);
+
+            if (cm_dataset_read(facts->dataset, at, row, sample, NULL) == CM_OK)
+                sum = cm_crc32c(sum, sample, bytes);
+        }
+    }
+    return cm_arena_printf(l->arena, "check sum %08" PRIx32 " of %" PRId64 " samples", sum, count);
+}
+
 /* Which batches come in which order, and what is in them. The seed is a condition already where the
  * trainer's is the same. */
 static void add_conditions_of_set(struct cm_loop *l)
@@ -168,6 +198,7 @@ static void add_conditions_of_set(struct cm_loop *l)
         {CM_STR("inputs"), describe_inputs(l)},
         {CM_STR("columns"), columns.size ? columns : CM_STR("not given")},
         {CM_STR("samples"), cm_arena_printf(l->arena, "%" PRId64, facts->samples)},
+        {CM_STR("data"), describe_data(l)},
         {CM_STR("batch size"), cm_arena_printf(l->arena, "%" PRId64, feed->batch_size)},
         {CM_STR("order"), order},
         {CM_STR("last batch"), cm_str(feed->endless ? "endless" : last[feed->last])}};

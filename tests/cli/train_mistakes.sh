@@ -37,3 +37,16 @@ wait $!
 echo "[$?]"
 sed 's/step [0-9]*/step N/' said.txt | grep -v ' steps/s '
 try check stopped.onnx
+
+echo "-- other data of the same size"
+printf 'a,b,t\n1,2,3\n3,4,7\n' >first.csv
+printf 'a,b,t\n5,1,3\n2,2,7\n' >second.csv
+cat >two.onnxtxt <<'END'
+<ir_version: 8, opset_import: ["" : 17]>
+net (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}> { y = MatMul(x, w) }
+END
+steps="--columns x=a,b\ target=t --loss mse --optimizer sgd --lr 0.01 -b 2 --threads 1 --backend reference"
+for data in "-d first.csv -d second.csv --steps 2" "-d second.csv -d first.csv --steps 4 --resume" \
+    "-d first.csv -d second.csv --steps 4 --resume"; do
+    eval "try train two.onnxtxt $data $steps --checkpoint two -o two.onnx"
+done
