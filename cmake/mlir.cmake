@@ -8,7 +8,7 @@ if(CMAKE_CROSSCOMPILING OR CAMEO_SANITIZE OR CAMEO_FUZZ)
 endif()
 option(CAMEO_MLIR "Build the module that compiles models, where MLIR ${MLIR_VERSION} is installed" ${MLIR_DEFAULT})
 
-# Looked for by this name, see src/mlir/open.c.
+# Looked for by this name, see src/mlir/toolchain/open.c.
 set(MLIR_FILE libcameo_mlir.so.${CAMEO_SOVERSION})
 set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/mlir/open.c APPEND PROPERTY COMPILE_DEFINITIONS
              CM_MLIR_FILE="${MLIR_FILE}")

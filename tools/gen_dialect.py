@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Domains whose operators share the dialect, as src/mlir/dialect_names.c has them.
+# Domains whose operators share the dialect, as src/mlir/dialect/dialect_names.c has them.
 DOMAINS = ("ai.onnx", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview.training")
 
 ELEMENTS = {

@@ -6,7 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/registry.h"
 #include "onnx/messages.h"
-#include "rewrite/upgrade.h"
+#include "versions/upgrade.h"
 
 #include <stdio.h>
 

@@ -11,7 +11,7 @@ literal that is the name of an operator must be part of an emission.
 import re
 
 # Where names may be compared.
-FREE = {"ops", "rewrite", "backends"}
+FREE = {"ops", "rewrite", "versions", "models", "backends"}
 # Operators that are part of the training format, and where these may be compared too.
 FORMAT_OPERATORS = {"Gradient", "GraphCall"}
 FORMAT_FOLDERS = {"autodiff", "graph", "check", "train"}

@@ -464,7 +464,7 @@ static const char *path_below(const char *path, const char *folder)
  * messages count them. */
 static void make_templates(struct text *out, char **paths, int count)
 {
-    text_print(out, "#include \"mlir/template.h\"\n\n");
+    text_print(out, "#include \"mlir/lowering/template.h\"\n\n");
     for (int i = 0; i < count; i++) {
         struct text text;
         if (!read_file(paths[i], &text))
@@ -487,7 +487,7 @@ static void make_templates(struct text *out, char **paths, int count)
 /* C sources that are compiled for other machines, whole; named by their path below src/. */
 static void make_sources(struct text *out, char **paths, int count)
 {
-    text_print(out, "#include \"mlir/glue.h\"\n\n");
+    text_print(out, "#include \"mlir/lowering/glue.h\"\n\n");
     for (int i = 0; i < count; i++) {
         struct text text;
         if (!read_file(paths[i], &text))

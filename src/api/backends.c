@@ -8,7 +8,7 @@
 #include "base/peak.h"
 #include "codec/image.h"
 #include "io/array_formats.h"
-#include "mlir/open.h"
+#include "mlir/toolchain/open.h"
 
 bool cameo_backend(size_t index, struct cameo_backend *out)
 {

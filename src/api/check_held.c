@@ -4,7 +4,7 @@
 
 #include "check/check.h"
 #include "convert/hold.h"
-#include "rewrite/inference_modes.h"
+#include "models/inference_modes.h"
 
 struct problems {
     struct cm_arena *arena;

@@ -6,7 +6,7 @@
 #include "base/crc32c.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "mlir/glue_text.h"
+#include "mlir/lowering/glue_text.h"
 #include "mlir/runtime/compiled.h"
 
 #include <dlfcn.h>

@@ -10,7 +10,7 @@
 #include "graph/import.h"
 #include "graph/obstacles.h"
 #include "lower/lower.h"
-#include "mlir/open.h"
+#include "mlir/toolchain/open.h"
 
 /* ---- what is asked for ---- */
 

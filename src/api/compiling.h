@@ -5,8 +5,8 @@
 
 #include "api/api.h"
 #include "base/map.h"
-#include "mlir/lowering.h"
-#include "mlir/produce.h"
+#include "mlir/lowering/lowering.h"
+#include "mlir/toolchain/produce.h"
 
 /* One compilation. */
 struct cm_api_compile {

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/running.h"
 
-#include "edit/graph_calls.h"
 #include "graph/registry.h"
-#include "rewrite/convert_version.h"
-#include "rewrite/inference_modes.h"
+#include "models/convert_version.h"
+#include "models/graph_calls.h"
+#include "models/inference_modes.h"
 
 struct convert_call {
     struct cameo_model *model;

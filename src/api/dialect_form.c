@@ -5,7 +5,7 @@
 #include "api/running.h"
 #include "infer/infer_model.h"
 #include "lower/lower.h"
-#include "mlir/dialect.h"
+#include "mlir/dialect/dialect.h"
 
 /* The same model with the types of all values, as far as they are known; NULL: inference found
  * something wrong, which is no reason not to print. */

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/api.h"
 
-#include "edit/edit.h"
 #include "graph/import.h"
 #include "graph/obstacles.h"
 #include "lower/lower.h"
+#include "models/edit.h"
 #include "onnx/descriptor.h"
 #include "train/prepare.h"
 

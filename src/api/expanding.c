@@ -4,7 +4,7 @@
 
 #include "api/custom.h"
 #include "graph/obstacles.h"
-#include "rewrite/expand_model.h"
+#include "models/expand_model.h"
 #include "schema/levels.h"
 
 struct expand_call {

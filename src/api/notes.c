@@ -4,7 +4,7 @@
 
 #include "graph/import_context.h"
 #include "graph/node_order.h"
-#include "rewrite/nchwc_blocks.h"
+#include "versions/nchwc_blocks.h"
 
 enum { MOST_NOTES = 8 };
 

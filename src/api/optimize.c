@@ -4,8 +4,8 @@
 
 #include "api/custom.h"
 #include "lower/lower.h"
-#include "rewrite/inference_modes.h"
-#include "rewrite/write_model.h"
+#include "models/inference_modes.h"
+#include "models/write_model.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #include "api/streaming.h"
 
 #include "base/memory.h"
-#include "rewrite/inference_modes.h"
+#include "models/inference_modes.h"
 
 /* ---- opening ---- */
 

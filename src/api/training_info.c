@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/running.h"
 
-#include "edit/graph_calls.h"
 #include "graph/called_functions.h"
+#include "models/graph_calls.h"
 #include "onnx/decode.h"
 #include "onnx/encode.h"
 #include "onnx/syntax.h"

@@ -6,7 +6,7 @@
 #include "base/number.h"
 #include "graph/function.h"
 #include "graph/import.h"
-#include "rewrite/upgrade.h"
+#include "versions/upgrade.h"
 
 static enum cm_status gradients(struct cm_graph *graph, const struct cm_pass_options *options,
                                 struct cm_error *err)

@@ -7,8 +7,8 @@
 #include "graph/obstacles.h"
 #include "graph/op.h"
 #include "lower/lower.h"
+#include "models/write_model.h"
 #include "onnx/tensor_data.h"
-#include "rewrite/write_model.h"
 #include "train/training_graph.h"
 
 enum { DEPTH_MAX = 64, IN_GRAPH = 1, IN_BODY = 2 };

@@ -6,8 +6,8 @@
 #define CM_TRAIN_PREPARE_H
 
 #include "graph/type.h"
+#include "models/inference_modes.h"
 #include "onnx/model_file.h"
-#include "rewrite/inference_modes.h"
 #include "train/plan.h"
 
 #include <math.h>

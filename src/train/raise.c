@@ -5,8 +5,8 @@
 #include "train/preparation.h"
 
 #include "graph/registry.h"
-#include "rewrite/portable.h"
-#include "rewrite/write_model.h"
+#include "models/write_model.h"
+#include "versions/portable.h"
 
 enum { OPSET_LEAST = 17, IR_LEAST = 7 };
 

@@ -8,7 +8,7 @@
 #include "graph/import.h"
 #include "graph/obstacles.h"
 #include "lower/lower.h"
-#include "rewrite/write_model.h"
+#include "models/write_model.h"
 #include "train/training_graph.h"
 
 /* ---- entries ---- */

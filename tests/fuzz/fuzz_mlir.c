@@ -1,7 +1,7 @@
 /* Any bytes as a module of the ONNX dialect: what can be read can be printed, and what was printed
  * reads back as the same. */
 // SPDX-License-Identifier: Apache-2.0
-#include "mlir/dialect.h"
+#include "mlir/dialect/dialect.h"
 #include "onnx/descriptor.h"
 #include "target.h"
 

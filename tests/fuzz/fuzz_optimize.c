@@ -1,9 +1,9 @@
 /* Any bytes as a model that is optimized and written: what comes out can be read. */
 // SPDX-License-Identifier: Apache-2.0
 #include "lower/lower.h"
+#include "models/write_model.h"
 #include "onnx/decode.h"
 #include "onnx/encode.h"
-#include "rewrite/write_model.h"
 #include "target.h"
 
 #include <stdlib.h>

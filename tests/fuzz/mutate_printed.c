@@ -1,7 +1,7 @@
 /* Changes of models that are written as text: half of them by their tokens, half by their messages,
  * printed again. What is printed is read further than any change of tokens. */
 // SPDX-License-Identifier: Apache-2.0
-#include "mlir/dialect.h"
+#include "mlir/dialect/dialect.h"
 #include "mutate.h"
 #include "onnx/decode.h"
 #include "onnx/encode.h"

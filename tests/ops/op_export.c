@@ -11,7 +11,7 @@
 #include "onnx/encode.h"
 #include "onnx/value_data.h"
 #include "op_gradient.h"
-#include "rewrite/portable.h"
+#include "versions/portable.h"
 
 #include <sys/stat.h>
 

@@ -4,8 +4,8 @@
 
 #include "graph/import.h"
 #include "onnx/tensor_data.h"
-#include "rewrite/upgrade.h"
 #include "schema/schema.h"
+#include "versions/upgrade.h"
 
 const char *const telling_names[TELLINGS] = {
     [TELL_SHAPES] = "shapes known",     [TELL_SYMBOLS] = "shapes symbolic",

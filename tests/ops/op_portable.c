@@ -6,7 +6,7 @@
 #include "graph/function.h"
 #include "graph/registry.h"
 #include "op_check.h"
-#include "rewrite/portable.h"
+#include "versions/portable.h"
 
 /* The first node that is neither a standard operator nor of the case's own domain. */
 static const struct cm_node *find_foreign(const struct cm_graph *graph, struct cm_str domain)

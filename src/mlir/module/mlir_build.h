@@ -4,7 +4,7 @@
 #ifndef CM_MLIR_MODULE_MLIR_BUILD_H
 #define CM_MLIR_MODULE_MLIR_BUILD_H
 
-#include "mlir/mlir_module.h"
+#include "mlir/toolchain/mlir_module.h"
 
 #include <llvm-c/Core.h>
 #include <llvm-c/TargetMachine.h>
@@ -36,7 +36,7 @@ struct cm_mlir_build {
 
 #define CM_MLIR_PART    "cm_part_"
 #define CM_MLIR_APART   "cm_apart_"
-#define CM_MLIR_FINISH  "cm_finish_"  /* of src/mlir/lowering_finish.c */
+#define CM_MLIR_FINISH  "cm_finish_"  /* of src/mlir/lowering/lowering_finish.c */
 #define CM_MLIR_CONVERT "cm_convert_" /* small functions that are always inlined */
 
 /* An index has 64 bits on every target, whatever an address has there: a size or a place that a

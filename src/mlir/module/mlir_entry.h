@@ -3,7 +3,7 @@
 #ifndef CM_MLIR_MODULE_MLIR_ENTRY_H
 #define CM_MLIR_MODULE_MLIR_ENTRY_H
 
-#include "mlir/mlir_module.h"
+#include "mlir/toolchain/mlir_module.h"
 
 bool cm_mlir_build_all(const struct cm_mlir_job *job, struct cm_mlir_product *out);
 void cm_mlir_release(struct cm_mlir_product *product);

@@ -1,7 +1,8 @@
 /* What a compiled model says of itself, and how any of them is called: the one constant that a
  * library exports beside its own functions, `cameo_compiled`. The text of this file is the
- * beginning of the source that is compiled into it (mlir/glue.h), and the library that opens one
- * (api/compiled.c) includes it, so that the two agree. It needs no other header of ours. */
+ * beginning of the source that is compiled into it (mlir/lowering/glue.h), and the library that
+ * opens one (api/compiled.c) includes it, so that the two agree. It needs no other header of ours.
+ */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_MLIR_RUNTIME_COMPILED_H
 #define CM_MLIR_RUNTIME_COMPILED_H

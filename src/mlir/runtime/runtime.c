@@ -1,6 +1,6 @@
 /* The part of a compiled model that is the same for all: the caller's tensors are checked, memory
  * is handed out of the arena, outputs whose size was not known are copied out. It is compiled for
- * the target as the end of a source that mlir/glue.c writes, which declares before it
+ * the target as the end of a source that mlir/lowering/glue.c writes, which declares before it
  *
  *     struct cm_compiled_port inputs[], outputs[]    with the sentences for what does not fit
  *     equal_dims[][4]                                dimensions of one name: input, axis, twice

@@ -6,7 +6,7 @@
 #include "check.h"
 
 #include "base/folder.h"
-#include "mlir/open.h"
+#include "mlir/toolchain/open.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

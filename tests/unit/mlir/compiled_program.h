@@ -4,7 +4,7 @@
 #ifndef CM_TESTS_MLIR_COMPILED_PROGRAM_H
 #define CM_TESTS_MLIR_COMPILED_PROGRAM_H
 
-#include "mlir/mlir_module.h"
+#include "mlir/toolchain/mlir_module.h"
 
 #include <stdbool.h>
 #include <stddef.h>

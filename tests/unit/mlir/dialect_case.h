@@ -4,7 +4,7 @@
 #define CM_TESTS_DIALECT_CASE_H
 
 #include "check.h"
-#include "mlir/dialect.h"
+#include "mlir/dialect/dialect.h"
 
 /* The text, NUL-terminated; fails the test where it cannot be printed. */
 struct cm_str dialect_print(struct cm_arena *arena, const struct cm_model_proto *model,

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE
 #include "check.h"
-#include "mlir/ar.h"
+#include "mlir/toolchain/ar.h"
 
 #include <string.h>
 

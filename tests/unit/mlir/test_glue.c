@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE
 #include "check.h"
-#include "mlir/clang.h"
-#include "mlir/glue.h"
+#include "mlir/lowering/glue.h"
+#include "mlir/toolchain/clang.h"
 
 #include <stdio.h>
 #include <string.h>

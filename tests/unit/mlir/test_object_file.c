@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
 
-#include "mlir/produce.h"
+#include "mlir/toolchain/produce.h"
 
 #include <elf.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "check.h"
 
-#include "mlir/open.h"
+#include "mlir/toolchain/open.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The template engine: lines, expressions, @let, and what it says of mistakes. */
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
-#include "mlir/template.h"
+#include "mlir/lowering/template.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -6,10 +6,10 @@
 #include "exec/session.h"
 #include "graph/eval.h"
 #include "graph/import.h"
-#include "rewrite/upgrade.h"
 #include "train/gradcheck.h"
 #include "train/prepare.h"
 #include "train/step.h"
+#include "versions/upgrade.h"
 
 #include <math.h>
 

@@ -1,0 +1,217 @@
+/* Every place that names a value, and reports of edits. */
+// SPDX-License-Identifier: Apache-2.0
+#include "models/edit.h"
+
+#include "graph/node_order.h"
+#include "onnx/descriptor.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+/* ---- reports ---- */
+
+static void add_sentence(struct cm_arena *arena, struct cm_sentences *list, const char *format,
+                         va_list args)
+{
+    char text[1024];
+
+    vsnprintf(text, sizeof text, format, args);
+    *CM_PUSH(arena, list) = cm_arena_str(arena, cm_str(text));
+}
+
+void cm_edit_note(struct cm_edit_report *report, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    add_sentence(report->arena, &report->changes, format, args);
+    va_end(args);
+}
+
+void cm_edit_problem(struct cm_edit_report *report, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    add_sentence(report->arena, &report->problems, format, args);
+    va_end(args);
+}
+
+enum cm_status cm_edit_outcome(const struct cm_edit_report *report, enum cm_status status,
+                               struct cm_error *err)
+{
+    const struct cm_sentences *list = &report->problems;
+    char text[900];
+    size_t used = 0;
+
+    if (!list->count)
+        return CM_OK;
+    for (size_t i = 0; i < list->count && used < sizeof text; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? "; " : "",
+                                 cm_str_text(list->items[i]));
+    return cm_fail(err, status, "%s", text);
+}
+
+/* ---- places ---- */
+
+struct places {
+    cm_edit_name_fn *fn;
+    void *arg;
+};
+
+static void one(const struct places *p, struct cm_msg *msg, int field, struct cm_str *name)
+{
+    if (name->size && p->fn(p->arg, name))
+        cm_msg_set(msg, field);
+}
+
+static void several(const struct places *p, struct cm_msg *msg, int field,
+                    const struct cm_strs *names)
+{
+    for (size_t i = 0; i < names->count; i++)
+        one(p, msg, field, &names->items[i]);
+}
+
+/* Attributes whose strings are names of values. */
+static void named_by_attributes(const struct places *p, struct cm_node_proto *node)
+{
+    const char *const *names = cm_naming_attributes(node->domain, node->op_type);
+
+    for (; names && *names; names++)
+        for (size_t a = 0; a < node->attribute.count; a++) {
+            struct cm_attribute_proto *attr = &node->attribute.items[a];
+            if (!cm_str_is(attr->name, *names))
+                continue;
+            if (attr->type == CM_ATTR_STRING)
+                one(p, &attr->msg, CM_ATTRIBUTE_S, &attr->s);
+            several(p, &attr->msg, CM_ATTRIBUTE_STRINGS, &attr->strings);
+        }
+}
+
+static void of_node(const struct places *p, struct cm_node_proto *node)
+{
+    several(p, &node->msg, CM_NODE_INPUT, &node->input);
+    several(p, &node->msg, CM_NODE_OUTPUT, &node->output);
+    named_by_attributes(p, node);
+    for (size_t d = 0; d < node->device_configurations.count; d++) {
+        struct cm_node_device_proto *device = &node->device_configurations.items[d];
+        for (size_t s = 0; s < device->sharding_spec.count; s++)
+            one(p, &device->sharding_spec.items[s].msg, CM_SHARDING_SPEC_TENSOR_NAME,
+                &device->sharding_spec.items[s].tensor_name);
+    }
+}
+
+/* What is no node and no value info: those come by themselves. */
+static void of_graph(const struct places *p, struct cm_graph_proto *graph)
+{
+    for (size_t i = 0; i < graph->initializer.count; i++)
+        one(p, &graph->initializer.items[i].msg, CM_TENSOR_NAME, &graph->initializer.items[i].name);
+    for (size_t i = 0; i < graph->sparse_initializer.count; i++) {
+        struct cm_tensor_proto *values = graph->sparse_initializer.items[i].values;
+        if (values)
+            one(p, &values->msg, CM_TENSOR_NAME, &values->name);
+    }
+    for (size_t i = 0; i < graph->quantization_annotation.count; i++) {
+        struct cm_annotation_proto *a = &graph->quantization_annotation.items[i];
+        one(p, &a->msg, CM_ANNOTATION_TENSOR_NAME, &a->tensor_name);
+        for (size_t k = 0; k < a->quant_parameter_tensor_names.count; k++)
+            one(p, &a->quant_parameter_tensor_names.items[k].msg, CM_ENTRY_VALUE,
+                &a->quant_parameter_tensor_names.items[k].value);
+    }
+}
+
+static enum cm_status visit(void *arg, const struct cm_message_info *info, struct cm_msg *msg)
+{
+    const struct places *p = arg;
+    void *any = msg;
+
+    if (info == &cm_graph_info) {
+        of_graph(p, any);
+    } else if (info == &cm_node_info) {
+        of_node(p, any);
+    } else if (info == &cm_value_info_info) {
+        struct cm_value_info_proto *value = any;
+        one(p, msg, CM_VALUE_INFO_NAME, &value->name);
+    }
+    return CM_OK;
+}
+
+enum cm_status cm_edit_names(struct cm_graph_proto *graph, cm_edit_name_fn *fn, void *arg)
+{
+    struct places p = {fn, arg};
+
+    return graph ? cm_message_walk(&cm_graph_info, graph, visit, &p) : CM_OK;
+}
+
+static void of_bindings(const struct places *p, struct cm_entries *bindings)
+{
+    for (size_t i = 0; i < bindings->count; i++) {
+        one(p, &bindings->items[i].msg, CM_ENTRY_KEY, &bindings->items[i].key);
+        one(p, &bindings->items[i].msg, CM_ENTRY_VALUE, &bindings->items[i].value);
+    }
+}
+
+enum cm_status cm_edit_model_names(struct cm_model_proto *model, cm_edit_name_fn *fn, void *arg)
+{
+    const struct places p = {fn, arg};
+
+    CM_TRY(cm_edit_names(model->graph, fn, arg));
+    for (size_t i = 0; i < model->training_info.count; i++) {
+        struct cm_training_proto *entry = &model->training_info.items[i];
+        CM_TRY(cm_edit_names(entry->initialization, fn, arg));
+        CM_TRY(cm_edit_names(entry->algorithm, fn, arg));
+        of_bindings(&p, &entry->initialization_binding);
+        of_bindings(&p, &entry->update_binding);
+    }
+    return CM_OK;
+}
+
+/* ---- definitions ---- */
+
+void cm_edit_defined(const struct cm_graph_proto *graph, cm_edit_define_fn *fn, void *arg)
+{
+    for (size_t i = 0; i < graph->input.count; i++)
+        fn(arg, graph->input.items[i].name);
+    for (size_t i = 0; i < graph->initializer.count; i++)
+        fn(arg, graph->initializer.items[i].name);
+    for (size_t i = 0; i < graph->sparse_initializer.count; i++)
+        if (graph->sparse_initializer.items[i].values)
+            fn(arg, graph->sparse_initializer.items[i].values->name);
+    for (size_t n = 0; n < graph->node.count; n++)
+        for (size_t o = 0; o < graph->node.items[n].output.count; o++)
+            if (graph->node.items[n].output.items[o].size)
+                fn(arg, graph->node.items[n].output.items[o]);
+}
+
+void cm_name_set_add(void *arg, struct cm_str name)
+{
+    struct cm_name_set *set = arg;
+    bool added;
+
+    cm_map_insert(&set->map, set->arena, name, &added);
+    if (added)
+        *CM_PUSH(set->arena, set) = name;
+}
+
+bool cm_name_set_has(const struct cm_name_set *set, struct cm_str name)
+{
+    return cm_map_find(&set->map, name) != NULL;
+}
+
+void cm_nearest_try(struct cm_nearest *nearest, struct cm_str candidate)
+{
+    const size_t distance = cm_str_distance(nearest->typed, candidate);
+
+    if (distance > 2 || distance * 2 > nearest->typed.size ||
+        (nearest->best.size && distance >= nearest->distance))
+        return;
+    nearest->best = candidate;
+    nearest->distance = distance;
+}
+
+const char *cm_nearest_hint(const struct cm_nearest *nearest, struct cm_arena *arena)
+{
+    return nearest->best.size
+               ? cm_arena_printf(arena, ", did you mean '%.*s'?", CM_STR_FMT(nearest->best)).data
+               : "";
+}

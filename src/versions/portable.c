@@ -1,0 +1,166 @@
+/* The oldest opset a graph can be written under. */
+// SPDX-License-Identifier: Apache-2.0
+#include "versions/portable.h"
+
+#include "graph/function.h"
+#include "graph/registry.h"
+#include "versions/upgrade.h"
+
+/* Versions that changed an operator, but not the nodes that are legal in the version before too. */
+static const struct {
+    const char *op;
+    int to;
+} same_where_legal[] = {
+    /* without axes, all of them are meant in both; with axes the older form has another operand */
+    {"ReduceL1", 18},
+    {"ReduceL2", 18},
+    {"ReduceLogSum", 18},
+    {"ReduceLogSumExp", 18},
+    {"ReduceMax", 18},
+    {"ReduceMean", 18},
+    {"ReduceMin", 18},
+    {"ReduceProd", 18},
+    {"ReduceSumSquare", 18},
+    /* integers were taken out; what is left computes the same */
+    {"ReduceLogSum", 28},
+    {"ReduceLogSumExp", 28},
+    /* sizes given as operand; their number is an attribute that the older version has not */
+    {"Split", 18},
+};
+
+/* Words that an attribute may hold only from this version on. */
+static const struct {
+    const char *op;
+    int to;
+    const char *attribute, *word;
+} new_words[] = {
+    {"Pad", 19, "mode", "wrap"},
+    {"Resize", 19, "coordinate_transformation_mode", "half_pixel_symmetric"},
+    {"ScatterElements", 18, "reduction", "max"},
+    {"ScatterElements", 18, "reduction", "min"},
+    {"ScatterND", 18, "reduction", "max"},
+    {"ScatterND", 18, "reduction", "min"},
+};
+
+static bool uses_new_word(const struct cm_node *node, int to)
+{
+    for (size_t i = 0; i < CM_COUNT(new_words); i++)
+        if (new_words[i].to == to && cm_str_is(node->op_type, new_words[i].op) &&
+            cm_str_is(cm_node_str(node, new_words[i].attribute), new_words[i].word))
+            return true;
+    return false;
+}
+
+/* Does a node that is legal in both mean the same in version `to` and in the one before it? */
+static bool is_same(const struct cm_node *node, int to)
+{
+    if (cm_upgrade_known(node->domain, node->op_type, to) == CM_UPGRADE_SAME)
+        return !uses_new_word(node, to);
+    for (size_t i = 0; i < CM_COUNT(same_where_legal); i++)
+        if (same_where_legal[i].to == to && cm_str_is(node->op_type, same_where_legal[i].op))
+            return true;
+    return false;
+}
+
+int64_t cm_portable_version(const struct cm_node *node, int64_t at_least)
+{
+    const struct cm_registry *registry = cm_module_registry(node->module);
+    const struct cm_schema *schema = node->schema;
+
+    while (schema && schema->since_version > at_least) {
+        const struct cm_schema *before =
+            cm_registry_schema(registry, node->domain, node->op_type, schema->since_version - 1);
+        if (!before || !is_same(node, schema->since_version) || !cm_node_fits(node, before))
+            return schema->since_version;
+        schema = before;
+    }
+    return at_least;
+}
+
+bool cm_operator_means_same(const struct cm_registry *registry, struct cm_str domain,
+                            struct cm_str op_type, int64_t original, int64_t version)
+{
+    const struct cm_schema *schema = cm_registry_schema(registry, domain, op_type, version);
+
+    if (!schema || schema->deprecated || schema->since_version < original)
+        return false;
+    while (schema->since_version > original) {
+        if (cm_upgrade_known(domain, op_type, schema->since_version) != CM_UPGRADE_SAME)
+            return false;
+        schema = cm_registry_schema(registry, domain, op_type, schema->since_version - 1);
+        if (!schema)
+            return false;
+    }
+    return true;
+}
+
+struct lowest {
+    int64_t opset;
+    const struct cm_node *why;
+};
+
+static void raise_to(struct lowest *lowest, const struct cm_graph *graph)
+{
+    for (const struct cm_node *node = graph->first; node; node = node->next) {
+        const int64_t needed = cm_domain_plain(node->domain).size
+                                   ? lowest->opset
+                                   : cm_portable_version(node, lowest->opset);
+        if (needed > lowest->opset)
+            *lowest = (struct lowest){needed, node};
+        for (size_t i = 0; i < node->n_bodies; i++)
+            if (node->bodies[i].graph)
+                raise_to(lowest, node->bodies[i].graph);
+    }
+}
+
+enum cm_status cm_portable_opset(const struct cm_graph *graph, int64_t at_least, int64_t *opset,
+                                 struct cm_error *err)
+{
+    struct lowest lowest = {at_least, NULL};
+    raise_to(&lowest, graph);
+    *opset = lowest.opset;
+    if (lowest.opset > cm_schema_newest_opset(CM_STR("")))
+        return cm_fail(err, CM_BAD_ARGUMENT, "there is no opset %lld of ai.onnx",
+                       (long long)lowest.opset);
+    return CM_OK;
+}
+
+const struct cm_node *cm_portable_blocker(const struct cm_graph *graph, int64_t at_least)
+{
+    struct lowest lowest = {at_least, NULL};
+    raise_to(&lowest, graph);
+    return lowest.why;
+}
+
+void cm_portable_label(struct cm_arena *arena, struct cm_opsets *imports, int64_t opset)
+{
+    struct cm_opset_proto *import = cm_opsets_find(imports, CM_STR_NONE);
+    if (!import)
+        import = CM_LIST_ADD(arena, imports);
+    import->version = opset;
+    cm_msg_set(&import->msg, CM_OPSET_DOMAIN);
+    cm_msg_set(&import->msg, CM_OPSET_VERSION);
+}
+
+static bool is_ours(const struct cm_node *node, void *arg)
+{
+    (void)arg;
+    return cm_str_is(node->domain, "ai.cameo");
+}
+
+enum cm_status cm_portable_inline(struct cm_graph *graph, struct cm_error *err)
+{
+    return cm_graph_inline_all(graph, is_ours, NULL, err);
+}
+
+int64_t cm_ir_of_opset(int64_t opset)
+{
+    static const struct {
+        int opset, ir;
+    } steps[] = {{25, 13}, {24, 12}, {23, 11}, {21, 10}, {19, 9}, {15, 8}};
+
+    for (size_t i = 0; i < CM_COUNT(steps); i++)
+        if (opset >= steps[i].opset)
+            return steps[i].ir;
+    return 7;
+}

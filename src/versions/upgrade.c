@@ -1,0 +1,350 @@
+/* Climbing from an operator's version to the newest, one row at a time. */
+// SPDX-License-Identifier: Apache-2.0
+#include "versions/upgrade.h"
+
+#include "versions/upgrade_step.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct cm_upgrade_table *const tables[] = {
+    &cm_upgrade_elementwise, &cm_upgrade_shape,  &cm_upgrade_reduce,
+    &cm_upgrade_nn,          &cm_upgrade_resize, &cm_upgrade_ml,
+};
+enum { TABLE_COUNT = sizeof tables / sizeof tables[0] };
+
+struct key {
+    struct cm_str op;
+    int to;
+};
+
+static int compare_name(struct cm_str a, const char *b)
+{
+    const size_t size = strlen(b), common = a.size < size ? a.size : size;
+    const int order = common ? memcmp(a.data, b, common) : 0;
+    return order ? order : (a.size > size) - (a.size < size);
+}
+
+static int compare_row(const void *a, const void *b)
+{
+    const struct key *key = a;
+    const struct cm_upgrade_row *row = b;
+    const int order = compare_name(key->op, row->op);
+    return order ? order : (key->to > row->to) - (key->to < row->to);
+}
+
+static int compare_same(const void *a, const void *b)
+{
+    return compare_name(((const struct key *)a)->op, ((const struct cm_upgrade_same *)b)->op);
+}
+
+const struct cm_upgrade_row *cm_upgrade_find_row(const struct cm_upgrade_table *const *list,
+                                                 size_t count, struct cm_str domain,
+                                                 struct cm_str op, int to)
+{
+    const struct key key = {op, to};
+    const struct cm_upgrade_row *row = NULL;
+    domain = cm_domain_plain(domain);
+    for (size_t t = 0; t < count && !row; t++)
+        if (cm_str_is(domain, list[t]->domain))
+            row = bsearch(&key, list[t]->rows, list[t]->count, sizeof *list[t]->rows, compare_row);
+    return row;
+}
+
+static enum cm_upgrade_kind find_step(struct cm_str domain, struct cm_str op, int to,
+                                      cm_upgrade_step_fn **step)
+{
+    const struct key key = {op, to};
+    const struct cm_upgrade_row *row = cm_upgrade_find_row(tables, TABLE_COUNT, domain, op, to);
+    *step = row ? row->step : NULL;
+    if (row)
+        return row->step ? CM_UPGRADE_CHANGED : CM_UPGRADE_SAME;
+    domain = cm_domain_plain(domain);
+    if (domain.size)
+        return CM_UPGRADE_MISSING;
+    const struct cm_upgrade_same *same =
+        bsearch(&key, cm_upgrade_unchanged, cm_upgrade_unchanged_count,
+                sizeof *cm_upgrade_unchanged, compare_same);
+    for (size_t i = 0; same && i < sizeof same->to / sizeof same->to[0]; i++)
+        if (same->to[i] == to)
+            return CM_UPGRADE_SAME;
+    return CM_UPGRADE_MISSING;
+}
+
+enum cm_upgrade_kind cm_upgrade_known(struct cm_str domain, struct cm_str op, int to)
+{
+    cm_upgrade_step_fn *step;
+    return find_step(domain, op, to, &step);
+}
+
+bool cm_upgrade_changes_little(struct cm_str domain, struct cm_str op, int to)
+{
+    cm_upgrade_step_fn *step;
+    const enum cm_upgrade_kind kind = find_step(domain, op, to, &step);
+    return kind == CM_UPGRADE_SAME || step == cm_upgrade_drop_consumed;
+}
+
+bool cm_upgrade_list(size_t i, struct cm_upgrade_note *out)
+{
+    for (size_t t = 0; t < TABLE_COUNT; t++) {
+        if (i < tables[t]->count) {
+            const struct cm_upgrade_row *row = &tables[t]->rows[i];
+            *out = (struct cm_upgrade_note){tables[t]->domain, row->op, row->note, row->to};
+            return true;
+        }
+        i -= tables[t]->count;
+    }
+    for (size_t s = 0; s < cm_upgrade_unchanged_count; s++) {
+        const struct cm_upgrade_same *same = &cm_upgrade_unchanged[s];
+        for (size_t v = 0; v < sizeof same->to / sizeof same->to[0] && same->to[v]; v++)
+            if (i-- == 0) {
+                *out = (struct cm_upgrade_note){"", same->op, NULL, same->to[v]};
+                return true;
+            }
+    }
+    return false;
+}
+
+const struct cm_schema *cm_upgrade_schema_at(const struct cm_upgrade *up, int64_t opset)
+{
+    return cm_registry_schema(cm_module_registry(up->build.graph->module), up->spec->domain,
+                              up->spec->op_type, opset);
+}
+
+/* The version after the one reached. By halving, as a user's operator may be numbered at will. */
+static const struct cm_schema *next_version(const struct cm_upgrade *up)
+{
+    int64_t below = up->node.schema->since_version, above = up->goal->since_version;
+    while (above - below > 1) {
+        const int64_t middle = below + (above - below) / 2;
+        *(cm_upgrade_schema_at(up, middle) == up->node.schema ? &below : &above) = middle;
+    }
+    return cm_upgrade_schema_at(up, above);
+}
+
+static enum cm_status add_to_graph(struct cm_upgrade *up)
+{
+    struct cm_node *node;
+    up->spec->version = 0;
+    up->build.status =
+        cm_graph_add_node(up->build.graph, up->build.before, up->spec, &node, up->build.err);
+    CM_TRY(up->build.status);
+    for (size_t i = 0; i < up->n_outputs; i++)
+        up->outputs[i] = i < (size_t)node->n_outputs ? node->outputs[i] : 0;
+    return CM_OK;
+}
+
+/* What an output of the form is like. Where a step goes on working with it, only its element type
+ * is told, as far as that stays. */
+static const struct cm_type *form_type(const struct cm_upgrade *up, size_t o)
+{
+    const cm_value own = o < up->n_outputs ? up->outputs[o] : 0;
+    const struct cm_type *type = cm_builder_type(&up->build, own ? own : cm_upgrade_input(up, 0));
+    return type && type->kind == CM_KIND_TENSOR && (up->wrapped || !own)
+               ? cm_type_tensor(cm_upgrade_arena(up), type->dtype, CM_RANK_UNKNOWN, NULL)
+               : type;
+}
+
+/* Is the form legal, types included? */
+static enum cm_status check_form(struct cm_upgrade *up, const struct cm_version_form *form)
+{
+    struct cm_arena *arena = cm_upgrade_arena(up);
+    struct cm_node as_if = up->node;
+    cm_value untyped = 0;
+    if (up->wrapped) /* what is wrapped may have another type; nobody can tell here */
+        untyped = cm_graph_add_input(up->build.graph, CM_STR_NONE, NULL);
+    as_if.schema = form->schema;
+    as_if.n_inputs = (int)form->spec.n_inputs;
+    as_if.inputs = CM_NEW_ARRAY(arena, struct cm_use, form->spec.n_inputs);
+    for (size_t i = 0; i < form->spec.n_inputs; i++)
+        as_if.inputs[i].value = form->spec.inputs[i];
+    as_if.n_outputs = (int)form->spec.n_outputs;
+    as_if.outputs = CM_NEW_ARRAY(arena, cm_value, form->spec.n_outputs);
+    for (size_t o = 0; o < form->spec.n_outputs; o++)
+        as_if.outputs[o] = form->outputs[o] && untyped ? untyped : form->outputs[o];
+    up->build.status = cm_node_check_version(&as_if, form->schema, up->build.err);
+    return cm_error_context(up->build.err, up->build.status, "%s version %d", form->schema->name,
+                            form->schema->since_version);
+}
+
+static enum cm_status keep_form(struct cm_upgrade *up)
+{
+    struct cm_version_form *form = up->form;
+    form->spec = *up->spec;
+    form->schema = up->node.schema;
+    form->after = up->build.graph->last;
+    while (form->spec.n_inputs > (size_t)form->schema->min_inputs &&
+           !form->spec.inputs[form->spec.n_inputs - 1])
+        form->spec.n_inputs--;
+    form->outputs = CM_NEW_ARRAY(cm_upgrade_arena(up), cm_value, form->spec.n_outputs);
+    for (size_t o = 0; o < form->spec.n_outputs; o++)
+        if (cm_upgrade_wants(up, o))
+            form->outputs[o] = cm_graph_add_input(up->build.graph, CM_STR_NONE, form_type(up, o));
+    CM_TRY(check_form(up, form));
+    for (size_t o = 0; o < up->n_outputs; o++)
+        up->outputs[o] = o < form->spec.n_outputs ? form->outputs[o] : 0;
+    return CM_OK;
+}
+
+enum cm_status cm_upgrade_add(struct cm_upgrade *up)
+{
+    CM_TRY(up->build.status);
+    CM_TRY(up->form ? keep_form(up) : add_to_graph(up));
+    up->done = true;
+    return CM_OK;
+}
+
+/* Steps look at element types and dimensions. Operators that take anything else have rows without
+ * steps. */
+static enum cm_status check_tensors(struct cm_upgrade *up)
+{
+    for (size_t i = 0; i < up->spec->n_inputs; i++)
+        if (up->spec->inputs[i] && cm_upgrade_type(up, i)->kind != CM_KIND_TENSOR)
+            return cm_upgrade_fail(up, CM_BAD_MODEL, "input %zu is not a tensor", i);
+    return CM_OK;
+}
+
+enum cm_status cm_upgrade_take_step(struct cm_upgrade *up, cm_upgrade_step_fn *step)
+{
+    CM_TRY(check_tensors(up));
+    CM_TRY(step(up));
+    return up->build.status;
+}
+
+void cm_upgrade_note_row(struct cm_upgrade *up, const char *note)
+{
+    if (up->form && note)
+        up->form->notes =
+            cm_arena_printf(cm_upgrade_arena(up), "%.*s%s%s", CM_STR_FMT(up->form->notes),
+                            up->form->notes.size ? "; " : "", note);
+}
+
+static enum cm_status climb(struct cm_upgrade *up)
+{
+    while (!up->done && up->node.schema != up->goal) {
+        cm_upgrade_step_fn *step;
+        up->next = next_version(up);
+        const int from = up->node.schema->since_version, to = up->next->since_version;
+        if (find_step(up->spec->domain, up->spec->op_type, to, &step) == CM_UPGRADE_MISSING)
+            return cm_upgrade_fail(
+                up, CM_UNSUPPORTED,
+                "%s version %d is not supported: it cannot be upgraded to version %d",
+                up->node.schema->name, from, to);
+        if (step) {
+            const struct cm_upgrade_row *row =
+                cm_upgrade_find_row(tables, TABLE_COUNT, up->spec->domain, up->spec->op_type, to);
+            cm_upgrade_note_row(up, row->note);
+            CM_TRY(cm_upgrade_take_step(up, step));
+        }
+        up->node.schema = up->next;
+    }
+    return up->done ? CM_OK : cm_upgrade_add(up);
+}
+
+enum cm_status cm_upgrade_rest(struct cm_upgrade *up)
+{
+    up->node.schema = up->next;
+    up->wrapped = true;
+    return up->walk(up);
+}
+
+enum cm_status cm_upgrade_become(struct cm_upgrade *up, const char *op, int version)
+{
+    up->spec->op_type = up->node.op_type = cm_arena_str(cm_upgrade_arena(up), cm_str(op));
+    up->next = cm_upgrade_schema_at(up, version);
+    up->goal = cm_upgrade_schema_at(up, up->opset);
+    if (!up->next || !up->goal)
+        return cm_upgrade_fail(up, CM_UNSUPPORTED, "%s version %d is not known", op, version);
+    return CM_OK;
+}
+
+/* Steps rely on what the old version says of attributes and operands, so that is checked before
+ * the first; the newest version is checked when the node is added. */
+static enum cm_status check_given(struct cm_upgrade *up, const struct cm_schema *from)
+{
+    const struct cm_node_spec *spec = up->spec;
+    for (size_t i = 0; i < spec->n_attributes; i++) {
+        const struct cm_attribute_proto *given = &spec->attributes[i];
+        const struct cm_schema_attr *attr = cm_schema_find_attr(from, given->name);
+        if (!attr && cm_str_starts(given->name, "__"))
+            continue; /* reserved for tools */
+        if (!attr)
+            return cm_upgrade_fail(up, CM_BAD_MODEL,
+                                   "attribute '%.*s' is not defined in %s version %d",
+                                   CM_STR_FMT(given->name), from->name, from->since_version);
+        if ((int)given->type != (int)attr->kind)
+            return cm_upgrade_fail(up, CM_BAD_MODEL, "attribute '%s' has type %d, must have %d",
+                                   attr->name, (int)given->type, (int)attr->kind);
+    }
+    for (size_t i = 0; i < from->attr_count; i++)
+        if (from->attrs[i].required && !cm_upgrade_given(up, from->attrs[i].name) &&
+            cm_node_body_index(&up->node, from->attrs[i].name) < 0)
+            return cm_upgrade_fail(up, CM_BAD_MODEL, "attribute '%s' is required by %s version %d",
+                                   from->attrs[i].name, from->name, from->since_version);
+    size_t count = spec->n_inputs;
+    while (count > (size_t)from->min_inputs && !spec->inputs[count - 1])
+        count--;
+    if (!cm_schema_allows_inputs(from, count))
+        return cm_upgrade_fail(up, CM_BAD_MODEL, "has %zu inputs, %s version %d needs %d to %d",
+                               count, from->name, from->since_version, from->min_inputs,
+                               from->max_inputs);
+    for (size_t i = 0; i < count; i++)
+        if (!spec->inputs[i] && cm_schema_input(from, i)->kind == CM_PARAM_SINGLE)
+            return cm_upgrade_fail(up, CM_BAD_MODEL, "input %zu '%s' is required", i,
+                                   cm_schema_input(from, i)->name);
+    if (spec->n_outputs > (size_t)from->max_outputs)
+        return cm_upgrade_fail(up, CM_BAD_MODEL, "has %zu outputs, %s version %d can have %d",
+                               spec->n_outputs, from->name, from->since_version, from->max_outputs);
+    return CM_OK;
+}
+
+static struct cm_upgrade begin(struct cm_builder *builder, struct cm_node_spec *spec,
+                               const struct cm_schema *from, cm_value *outputs)
+{
+    return (struct cm_upgrade){
+        .build = *builder,
+        .spec = spec,
+        .node = {.module = builder->graph->module,
+                 .graph = builder->graph,
+                 .name = spec->name,
+                 .domain = spec->domain,
+                 .op_type = spec->op_type,
+                 .schema = from,
+                 .attributes = spec->attributes,
+                 .n_attributes = spec->n_attributes,
+                 .bodies = spec->bodies,
+                 .n_bodies = (uint32_t)spec->n_bodies},
+        .outputs = outputs,
+        .n_outputs = spec->n_outputs,
+        .walk = climb,
+    };
+}
+
+/* Takes all steps and tells the builder how it went. */
+static enum cm_status finish(struct cm_upgrade *up, struct cm_builder *builder)
+{
+    up->goal = cm_upgrade_schema_at(up, up->opset);
+    builder->status = check_given(up, up->node.schema);
+    if (!builder->status)
+        builder->status = up->walk(up);
+    return builder->status;
+}
+
+enum cm_status cm_upgrade_node(struct cm_builder *builder, struct cm_node_spec *spec,
+                               const struct cm_schema *from, cm_value *outputs)
+{
+    struct cm_upgrade up = begin(builder, spec, from, outputs);
+    return from ? finish(&up, builder) : (builder->status = cm_upgrade_adopt(&up));
+}
+
+enum cm_status cm_convert_node(struct cm_builder *builder, struct cm_node_spec *spec,
+                               const struct cm_schema *from, int64_t opset, cm_value *outputs,
+                               struct cm_version_form *form)
+{
+    struct cm_upgrade up = begin(builder, spec, from, outputs);
+    up.opset = opset;
+    up.form = form;
+    if (from->since_version > opset)
+        up.walk = cm_downgrade_walk;
+    return finish(&up, builder);
+}
