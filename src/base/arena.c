@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "base/number.h"
+#include "base/stack.h"
 
 #include <assert.h>
 #include <setjmp.h>
@@ -124,6 +125,11 @@ enum cm_status cm_guarded(size_t limit, struct cm_error *err, cm_guarded_fn *fn,
     struct cm_guard guard = {
         .outer = innermost, .err = err, .limit = limit, .refused = cm_memory_refused()};
 
+    if (!innermost && cm_stack_left() < CM_STACK_OF_CALL)
+        return cm_fail(err, CM_NO_MEMORY,
+                       "the calling thread has %zu KiB of stack left, a call needs %d: start the "
+                       "thread with a larger stack, or raise 'ulimit -s'",
+                       cm_stack_left() >> 10, CM_STACK_OF_CALL >> 10);
     innermost = &guard;
     const enum cm_status status = call_guarded(&guard, fn, arg);
     innermost = guard.outer;

@@ -36,6 +36,7 @@ typedef enum cm_status cm_guarded_fn(struct cm_guard *guard, void *arg);
  * bytes, 0 for none. Calls may nest. Where any allocation of this thread failed inside,
  * CM_NO_MEMORY is returned whatever fn returned: code that went on without what it asked for gives
  * an answer that cannot be trusted. */
+/* A thread with too little stack for what may come (base/stack.h) gets CM_NO_MEMORY at once. */
 enum cm_status cm_guarded(size_t limit, struct cm_error *err, cm_guarded_fn *fn, void *arg);
 
 /* Did an allocation fail since the outermost guarded call of this thread began? What that call made

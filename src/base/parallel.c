@@ -7,6 +7,7 @@
 #include "base/crowd.h"
 #include "base/forks.h"
 #include "base/memory.h"
+#include "base/stack.h"
 #include "base/thread.h"
 
 #include <pthread.h>
@@ -217,32 +218,58 @@ void cm_team_use_runtime(const struct cm_team_runtime *runtime)
 
 static atomic_uint used_at; /* cm_forks() + 1 when the runtime first had a team; 0: never */
 
-/* The runtime for a team; NULL where there is none, and in a child of fork: GCC's would wait for
- * the threads of the parent. */
+/* A thread of the runtime had too little stack for a chunk (OMP_STACKSIZE): our own threads have
+ * enough. */
+static atomic_bool stacks_are_small;
+
+/* The runtime for a team; NULL where there is none or its threads are not fit, and in a child of
+ * fork: GCC's would wait for the threads of the parent. */
 static const struct cm_team_runtime *usable_runtime(void)
 {
     const struct cm_team_runtime *runtime = ONLY_OWN_THREADS ? NULL : atomic_load(&the_runtime);
     const unsigned now = cm_forks() + 1;
     unsigned first = 0;
 
-    if (!runtime || atomic_load_explicit(&used_at, memory_order_relaxed) == now)
+    if (!runtime || atomic_load_explicit(&stacks_are_small, memory_order_relaxed))
+        return NULL;
+    if (atomic_load_explicit(&used_at, memory_order_relaxed) == now)
         return runtime;
     return atomic_compare_exchange_strong(&used_at, &first, now) || first == now ? runtime : NULL;
 }
+
+struct members {
+    const struct job *job;
+    atomic_int threads;
+    atomic_bool left_out[MOST_THREADS]; /* shares that the thread had too little stack for */
+};
 
 /* Inside a region of somebody else the runtime may give fewer threads than asked for. */
 static void do_member(void *arg)
 {
     const struct cm_team_runtime *runtime = atomic_load(&the_runtime);
+    const int who = runtime->omp_get_thread_num(), threads = runtime->omp_get_num_threads();
+    struct members *members = arg;
 
-    do_share(arg, runtime->omp_get_thread_num(), runtime->omp_get_num_threads());
+    if (who == 0) { /* the caller */
+        atomic_store(&members->threads, threads);
+    } else if (cm_stack_left() < CM_STACK_OF_CHUNK) {
+        atomic_store(&members->left_out[who], true);
+        atomic_store(&stacks_are_small, true);
+        return;
+    }
+    do_share(members->job, who, threads);
 }
 
 static void run_on_runtime(const struct cm_team_runtime *runtime, const struct cm_team *team,
                            struct job *job)
 {
+    struct members members = {.job = job};
+
     cm_crowd_watch(runtime, team->threads);
-    runtime->GOMP_parallel(do_member, job, (unsigned)team->threads, 0);
+    runtime->GOMP_parallel(do_member, &members, (unsigned)team->threads, 0);
+    for (int who = 1; atomic_load(&stacks_are_small) && who < atomic_load(&members.threads); who++)
+        if (atomic_load(&members.left_out[who]))
+            do_share(job, who, members.threads);
 }
 
 /* What this thread told the runtime: 0 when nothing since it entered its team. */

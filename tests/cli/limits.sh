@@ -10,6 +10,14 @@ cp "$TESTS/models/training_mlp_adam_initialized.onnx" m.onnx
 )
 ls grown* 2>/dev/null
 
+echo '-- little stack: a sentence, before anything could overflow it'
+(
+    ulimit -s 256
+    "$CAMEO" check m.onnx 2>said.txt
+    echo "[$?]"
+)
+sed 's/has [0-9]*/has N/' said.txt
+
 echo '-- without a limit of its own a run may hold what is there'
 cat >grow.onnxtxt <<'END'
 <ir_version: 8, opset_import: ["" : 17]>
