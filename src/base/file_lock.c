@@ -46,6 +46,20 @@ static bool is_current(const struct cm_lock *lock)
            open_one.st_dev == named.st_dev && open_one.st_ino == named.st_ino;
 }
 
+/* A file of that name that no lock wrote, or that has a second name elsewhere, is somebody's: it is
+ * neither overwritten nor removed. */
+static bool is_ours(const struct cm_lock *lock)
+{
+    struct stat facts;
+    char text[24] = "";
+
+    if (fstat(lock->fd, &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_nlink > 1 ||
+        facts.st_size >= (off_t)sizeof text)
+        return false;
+    const ssize_t size = pread(lock->fd, text, sizeof text - 1, 0);
+    return size >= 0 && strspn(text, "0123456789\n") == (size_t)size;
+}
+
 /* The holder's number is for the other's sentence: without room for it the lock is as good. */
 static void sign(const struct cm_lock *lock)
 {
@@ -64,9 +78,17 @@ enum cm_status cm_lock_take(struct cm_lock *lock, const char *folder, struct cm_
     if ((size_t)snprintf(lock->path, sizeof lock->path, "%s" NAME, folder) >= sizeof lock->path)
         return fail_lock(folder, ENAMETOOLONG, err);
     for (bool current = false; !current;) {
-        lock->fd = open(lock->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+        lock->fd = open(lock->path,
+                        O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0666);
         if (lock->fd < 0)
             return fail_lock(folder, errno, err);
+        if (is_current(lock) && !is_ours(lock)) {
+            close(lock->fd);
+            return cm_fail(err, CM_BAD_ARGUMENT,
+                           "folder '%.300s' has a file '.lock' that is not a lock of Cameo: remove "
+                           "it, or take another folder",
+                           folder);
+        }
         const bool held = flock(lock->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
         if (held)
             status = refuse(lock, folder, err);

@@ -16,7 +16,8 @@ struct cm_lock {
 };
 
 /* Fails with CM_BAD_ARGUMENT and the holder's process id where another run has it, of this process
- * or another one. Where the file system has no locks there is none, and all goes on. */
+ * or another one, and where '.lock' is a file that no lock wrote. Where the file system has no
+ * locks there is none, and all goes on. */
 enum cm_status cm_lock_take(struct cm_lock *lock, const char *folder,
                             struct cm_error *err) CM_MUST_CHECK;
 /* Removes the file. Harmless on a zeroed struct. */

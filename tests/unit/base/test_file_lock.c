@@ -64,3 +64,33 @@ void test_lock__is_gone_with_a_process_that_was_killed(void)
     CHECK_INT(folder_count(&folder), 0);
     folder_remove(&folder);
 }
+
+void test_lock__leaves_files_of_others_alone(void)
+{
+    struct cm_error err = {0};
+    struct cm_lock lock;
+    struct folder folder;
+    char path[FOLDER_PATH_SIZE], name[FOLDER_PATH_SIZE], other[FOLDER_PATH_SIZE];
+
+    folder_make(&folder);
+    folder_path(&folder, ".", path);
+    folder_path(&folder, ".lock", name);
+    folder_path(&folder, "precious", other);
+    folder_write(&folder, ".lock", "mine");
+    CHECK_FAILS(cm_lock_take(&lock, path, &err), CM_BAD_ARGUMENT, &err, "not a lock of Cameo");
+    cm_lock_release(&lock);
+    CHECK(folder_holds(&folder, ".lock", "mine"));
+    /* A second name of a file elsewhere, even an empty one. */
+    CHECK_INT(unlink(name), 0);
+    folder_write(&folder, "precious", "");
+    CHECK_INT(link(other, name), 0);
+    CHECK_FAILS(cm_lock_take(&lock, path, &err), CM_BAD_ARGUMENT, &err, "not a lock of Cameo");
+    CHECK(folder_holds(&folder, "precious", ""));
+    /* What a run left that was killed. */
+    CHECK_INT(unlink(name), 0);
+    folder_write(&folder, ".lock", "12345\n");
+    CHECK_OK(cm_lock_take(&lock, path, &err), &err);
+    cm_lock_release(&lock);
+    CHECK_INT(unlink(other), 0);
+    folder_remove(&folder);
+}
