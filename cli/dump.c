@@ -10,9 +10,13 @@ void cli_file_name(char *to, size_t size, struct cameo_text name, size_t index)
 {
     size_t used = 0;
 
-    for (; used < name.size && used < 200 && used + 1 < size; used++) {
-        const unsigned char c = (unsigned char)name.data[used];
-        to[used] = (char)(c < 32 || c == 127 || c == '/' ? '_' : c);
+    while (used < name.size && used < 200 && used + 1 < size) {
+        const struct cameo_text rest = {name.data + used, name.size - used};
+        size_t hidden = cameo_text_unprintable(rest);
+
+        to[used] = name.data[used] == '/' ? '_' : name.data[used];
+        for (used += !hidden; hidden > 0 && used + 1 < size; hidden--)
+            to[used++] = '_';
     }
     to[used] = 0;
     if (used == 0 || to[0] == '.')

@@ -151,11 +151,16 @@ int cli_may_write_file_of_folder(const char *what, const char *path)
 {
     struct stat facts;
 
-    if (lstat(path, &facts) != 0 || !S_ISLNK(facts.st_mode))
+    if (lstat(path, &facts) != 0 || S_ISREG(facts.st_mode))
         return CLI_YES;
-    cli_complain("%s does not write '%s': it is a symbolic link. Remove the link or name another "
-                 "folder",
-                 what, path);
+    if (S_ISLNK(facts.st_mode))
+        cli_complain("%s does not write '%s': it is a symbolic link. Remove the link or name "
+                     "another folder",
+                     what, path);
+    else
+        cli_complain("%s does not write '%s': it is not a regular file. Remove it or name another "
+                     "folder",
+                     what, path);
     return CLI_MACHINE;
 }
 
