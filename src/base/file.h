@@ -53,8 +53,12 @@ struct cm_save {
 
 enum cm_status cm_save_begin(struct cm_save *save, const char *path,
                              struct cm_error *err) CM_MUST_CHECK;
-/* The same, and a pipe, a terminal or another device is written directly, as is what the process
- * has open under a number: /dev/stdout, /dev/fd/3. */
+/* The same for a file whose name inside a folder is not the user's: a symbolic link there, which
+ * somebody else may have made, is refused, never followed. Folders on the way are made. */
+enum cm_status cm_save_begin_inside(struct cm_save *save, const char *folder, struct cm_str name,
+                                    struct cm_error *err) CM_MUST_CHECK;
+/* As cm_save_begin, and a pipe, a terminal or another device is written directly, as is what the
+ * process has open under a number: /dev/stdout, /dev/fd/3. */
 enum cm_status cm_save_begin_any(struct cm_save *save, const char *path,
                                  struct cm_error *err) CM_MUST_CHECK;
 enum cm_status cm_save_write(struct cm_save *save, const void *bytes, size_t size,

@@ -73,9 +73,14 @@ static enum cm_status resolve_target(const char *path, char **target, struct cm_
 static enum cm_status check_target(const char *path, bool *exists, struct stat *facts,
                                    struct cm_error *err)
 {
-    *exists = stat(path, facts) == 0;
+    *exists = lstat(path, facts) == 0;
     if (!*exists)
         return CM_OK;
+    if (S_ISLNK(facts->st_mode))
+        return cm_fail(err, CM_IO,
+                       "cannot write " PATH_FMT ": it is a symbolic link. Remove the link or name "
+                       "another folder",
+                       path);
     if (S_ISDIR(facts->st_mode))
         return cm_fail(err, CM_BAD_ARGUMENT, "cannot write " PATH_FMT ": it is a folder", path);
     if (!S_ISREG(facts->st_mode))
@@ -150,7 +155,9 @@ static enum cm_status adopt(const struct cm_save *save, const struct stat *facts
     return CM_OK;
 }
 
-static enum cm_status begin(struct cm_save *save, const char *path, struct cm_error *err)
+/* follow: a link at path leads to what is replaced. */
+static enum cm_status begin(struct cm_save *save, const char *path, bool follow,
+                            struct cm_error *err)
 {
     struct stat facts;
     bool exists;
@@ -158,11 +165,15 @@ static enum cm_status begin(struct cm_save *save, const char *path, struct cm_er
     save->pending = cm_malloc(PENDING_SIZE);
     if (!save->pending)
         return fail_memory(path, err);
-    if (save->direct) {
+    if (save->direct || !follow) {
         save->path = copy_text(path, 0);
-        return save->path ? CM_OK : fail_memory(path, err);
+        if (!save->path)
+            return fail_memory(path, err);
     }
-    CM_TRY(resolve_target(path, &save->path, err));
+    if (save->direct)
+        return CM_OK;
+    if (follow)
+        CM_TRY(resolve_target(path, &save->path, err));
     CM_TRY(check_target(save->path, &exists, &facts, err));
     CM_TRY(create_temporary(save, exists ? 0600 : 0644, err));
     return exists ? adopt(save, &facts, err) : CM_OK;
@@ -183,15 +194,50 @@ static void end(struct cm_save *save, bool keep)
     *save = (struct cm_save){.fd = -1};
 }
 
-enum cm_status cm_save_begin(struct cm_save *save, const char *path, struct cm_error *err)
+static enum cm_status begin_file(struct cm_save *save, const char *path, bool follow,
+                                 struct cm_error *err)
 {
     *save = (struct cm_save){.fd = -1};
-    const enum cm_status status = begin(save, path, err);
+    const enum cm_status status = begin(save, path, follow, err);
     if (status) {
         /* What could not be created is not ours to remove. */
         end(save, save->fd < 0);
     }
     return status;
+}
+
+enum cm_status cm_save_begin(struct cm_save *save, const char *path, struct cm_error *err)
+{
+    return begin_file(save, path, true, err);
+}
+
+enum cm_status cm_save_begin_inside(struct cm_save *save, const char *folder, struct cm_str name,
+                                    struct cm_error *err)
+{
+    char path[PATH_MAX];
+    struct stat facts;
+    const size_t size = strcmp(folder, ".") == 0 ? 0 : strlen(folder);
+    const size_t slash = size > 0 && folder[size - 1] != '/';
+
+    *save = (struct cm_save){.fd = -1};
+    CM_TRY(cm_file_name_is_inside(name, err));
+    if (size + slash + name.size >= sizeof path)
+        return fail_write(folder, ENAMETOOLONG, err);
+    memcpy(path, folder, size);
+    memcpy(path + size, "/", slash);
+    memcpy(path + size + slash, name.data, name.size);
+    path[size + slash + name.size] = 0;
+    for (char *at = path + size + slash; (at = strchr(at, '/')); *at++ = '/') {
+        *at = 0;
+        if (mkdir(path, 0777) != 0 && errno != EEXIST)
+            return fail_write(path, errno, err);
+        if (lstat(path, &facts) == 0 && S_ISLNK(facts.st_mode))
+            return cm_fail(err, CM_IO,
+                           "cannot write in " PATH_FMT ": it is a symbolic link. Remove the link "
+                           "or name another folder",
+                           path);
+    }
+    return begin_file(save, path, false, err);
 }
 
 /* The number in "/dev/fd/3" and names like it, which may be an open file that others write to as
@@ -242,7 +288,7 @@ enum cm_status cm_save_begin_any(struct cm_save *save, const char *path, struct 
     if (fd < 0)
         return cm_save_begin(save, path, err);
     *save = (struct cm_save){.fd = fd, .direct = true};
-    const enum cm_status status = begin(save, path, err);
+    const enum cm_status status = begin(save, path, true, err);
     if (status)
         end(save, false);
     return status;

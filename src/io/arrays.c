@@ -200,8 +200,8 @@ static void abandon(void *what)
     cm_save_abandon(what);
 }
 
-enum cm_status cm_arrays_save(struct cm_arena *scratch, const char *path,
-                              const struct cm_array *items, size_t count, struct cm_error *err)
+static enum cm_status save_arrays(struct cm_arena *scratch, const char *path, bool is_users,
+                                  const struct cm_array *items, size_t count, struct cm_error *err)
 {
     enum cm_array_format format = CM_ARRAYS_BY_NAME;
 
@@ -209,11 +209,28 @@ enum cm_status cm_arrays_save(struct cm_arena *scratch, const char *path,
     CM_TRY(cm_error_context(err, check_items(format, items, count, err), "%.600s", path));
     struct cm_save *save = CM_NEW(scratch, struct cm_save);
     cm_arena_defer(scratch, abandon, save);
-    CM_TRY(cm_save_begin(save, path, err));
+    if (is_users)
+        CM_TRY(cm_save_begin(save, path, err));
+    else
+        CM_TRY(cm_save_begin_inside(save, cm_str_text(cm_path_folder(scratch, path)),
+                                    cm_str(cm_path_name(path)), err));
     enum cm_status status = write_items(scratch, save, format, items, count, err);
     if (status == CM_OK)
         status = cm_save_commit(save, err);
     else
         cm_save_abandon(save);
     return cm_error_context(err, status, "%.600s", path);
+}
+
+enum cm_status cm_arrays_save(struct cm_arena *scratch, const char *path,
+                              const struct cm_array *items, size_t count, struct cm_error *err)
+{
+    return save_arrays(scratch, path, true, items, count, err);
+}
+
+enum cm_status cm_arrays_save_inside(struct cm_arena *scratch, const char *path,
+                                     const struct cm_array *items, size_t count,
+                                     struct cm_error *err)
+{
+    return save_arrays(scratch, path, false, items, count, err);
 }

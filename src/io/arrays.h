@@ -62,5 +62,9 @@ enum cm_status cm_arrays_parse(struct cm_arena *arena, struct cm_str bytes,
 enum cm_status cm_arrays_save(struct cm_arena *scratch, const char *path,
                               const struct cm_array *items, size_t count,
                               struct cm_error *err) CM_MUST_CHECK;
+/* The same for a file whose name we chose, in the user's folder: refuses a link of that name. */
+enum cm_status cm_arrays_save_inside(struct cm_arena *scratch, const char *path,
+                                     const struct cm_array *items, size_t count,
+                                     struct cm_error *err) CM_MUST_CHECK;
 
 #endif

@@ -441,18 +441,6 @@ static struct cm_save *new_save(struct job *job)
     return save;
 }
 
-/* The folders between the model and a data file that is copied with its place. */
-static void make_folders(struct job *job, const struct data_file *file)
-{
-    for (size_t i = 0; i < file->name.size; i++) {
-        if (file->name.data[i] != '/')
-            continue;
-        const struct cm_str part = {file->name.data, i};
-        /* Whether it is there now shows when the file is opened. */
-        (void)!mkdir(cm_path_join(job->arena, job->folder, part).data, 0777);
-    }
-}
-
 static enum cm_status put(void *save, const void *bytes, size_t size, struct cm_error *err)
 {
     return cm_save_write(save, bytes, size, err);
@@ -481,8 +469,7 @@ static enum cm_status write_data_file(struct job *job, size_t index)
         job->n_created++;
         return CM_OK;
     }
-    make_folders(job, file);
-    CM_TRY(cm_save_begin(save, file->path, job->err));
+    CM_TRY(cm_save_begin_inside(save, cm_str_text(job->folder), file->name, job->err));
     save->cancel = job->options.cancel;
     if (file->is_copy)
         CM_TRY(cm_save_write(save, file->copied.data, file->copied.size, job->err));

@@ -179,7 +179,8 @@ enum cm_status cm_checkpoint_write(const struct cm_checkpoint *checkpoint,
     others[2] = text_array(NOTES, notes_text(scratch, &checkpoint->notes));
     others[3] = one_array(STEPS, CM_UINT8, &steps, sizeof steps);
     others[4] = one_array(RECORD, CM_DOUBLE, checkpoint->record, checkpoint->n_record);
-    return cm_arrays_save(scratch, checkpoint->path, items, count + N_OTHERS, err);
+    return (checkpoint->in_folder ? cm_arrays_save_inside : cm_arrays_save)(
+        scratch, checkpoint->path, items, count + N_OTHERS, err);
 }
 
 /* ---- reading ---- */

@@ -22,7 +22,8 @@ struct cm_notes {
 };
 
 struct cm_checkpoint {
-    const char *path;           /* borrowed; must end with .safetensors to be written */
+    const char *path; /* borrowed; must end with .safetensors to be written */
+    bool in_folder;   /* its name is ours, only the folder is the user's: a link there is refused */
     struct cm_notes conditions; /* to be written: those beside the trainer's own */
     struct cm_notes notes;
     double *record; /* where a training loop stood, in its own terms; none: no loop wrote it */

@@ -224,6 +224,7 @@ static enum cm_status checkpoint(struct cm_loop *l)
 {
     const struct cm_loop_options *o = l->options;
     const struct cm_checkpoint file = {.path = l->path,
+                                       .in_folder = true,
                                        .conditions = l->conditions,
                                        .record = l->record,
                                        .n_record = record_size(l)};

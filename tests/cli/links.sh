@@ -60,3 +60,38 @@ name=$(ls dumped | head -n 1)
 ln -sf ../kept.txt "dumped/$name"
 try checkpoint info named.h5 --dump dumped
 cat kept.txt
+
+echo '-- nor one in a folder of checkpoints; its .lock is a lock or left alone'
+net=$TESTS/models/train/mlp
+learn() {
+    timeout 60 "$CAMEO" train "$net/model.onnx" --data "$net/data.npz" --loss cross-entropy --optimizer sgd \
+        --checkpoint-every 1 -o trained.onnx "$@" >said.txt 2>&1
+    code=$?
+    grep -E 'lock|symbolic' said.txt | head -n 1
+    echo "[$code]"
+}
+learn --steps 3 --checkpoint states --keep 1
+mv states/step-0000000003.safetensors states/step-0000000009.safetensors
+ln -s ../kept.txt states/step-0000000004.safetensors
+learn --steps 5 --checkpoint states --resume
+mkdir locked
+ln kept.txt locked/.lock
+learn --steps 1 --checkpoint locked
+cat kept.txt
+
+echo '-- nor a folder of external data'
+mkdir model elsewhere
+cp "$net/model.onnx" model/m.onnx
+"$CAMEO" copy model/m.onnx -o model/large.onnx --external weights.data --threshold 1 >said.txt 2>&1 || cat said.txt
+mkdir model/sub
+mv model/weights.data model/sub/abc.data
+LC_ALL=C sed 's/weights.data/sub\/abc.data/g' <model/large.onnx >model/moved.onnx
+mkdir copied
+ln -s ../elsewhere copied/sub
+try copy model/moved.onnx -o copied/moved.onnx
+ls copied elsewhere
+
+echo '-- a pipe in a folder of results is not waited for'
+mkdir piped
+mkfifo piped/index.json
+try run m.onnxtxt --input x.npy --dump piped

@@ -266,3 +266,44 @@ void test_save__each_failing_allocation_is_reported(void)
     CHECK(nth > 2);
     folder_remove(&folder);
 }
+
+static enum cm_status save_inside(const char *folder, const char *name, struct cm_error *err)
+{
+    struct cm_save save;
+
+    CM_TRY(cm_save_begin_inside(&save, folder, cm_str(name), err));
+    const enum cm_status status = cm_save_write(&save, "new", 3, err);
+    if (status) {
+        cm_save_abandon(&save);
+        return status;
+    }
+    return cm_save_commit(&save, err);
+}
+
+void test_save__inside_a_folder_follows_no_link(void)
+{
+    struct cm_error err = {0};
+    struct cm_save save;
+    struct folder folder;
+    char path[FOLDER_PATH_SIZE], link[FOLDER_PATH_SIZE], sub[FOLDER_PATH_SIZE];
+
+    folder_make(&folder);
+    folder_path(&folder, "in", path);
+    CHECK_INT(mkdir(path, 0700), 0);
+    folder_write(&folder, "outside", "old");
+    CHECK_INT(symlink("../outside", folder_path(&folder, "in/link", link)), 0);
+    CHECK_INT(symlink("..", folder_path(&folder, "in/up", sub)), 0);
+    CHECK_FAILS(save_inside(path, "link", &err), CM_IO, &err, "is a symbolic link");
+    CHECK_FAILS(save_inside(path, "up/outside", &err), CM_IO, &err, "is a symbolic link");
+    CHECK_FAILS(save_inside(path, "../outside", &err), CM_BAD_MODEL, &err, "'..'");
+    CHECK_OK(save_inside(path, "a/b/file", &err), &err);
+    CHECK(folder_holds(&folder, "in/a/b/file", "new"));
+    /* A link that comes after the check is replaced, and what it leads to stays. */
+    CHECK_INT(unlink(link), 0);
+    CHECK_OK(cm_save_begin_inside(&save, path, CM_STR("link"), &err), &err);
+    CHECK_INT(symlink("../outside", link), 0);
+    CHECK_OK(cm_save_commit(&save, &err), &err);
+    CHECK(folder_holds(&folder, "in/link", ""));
+    CHECK(folder_holds(&folder, "outside", "old"));
+    folder_remove(&folder);
+}
