@@ -6,6 +6,7 @@
 #include "tensor/dtype.h"
 
 static const char signature_key[] = "pkg.torch.export.ExportedProgram.graph_signature";
+static const char fx_key[] = "pkg.torch.onnx.fx_node";
 static const char rule_key[] = "pkg.onnxscript.rewriter.rule_name";
 const char cm_folded_key[] = "pkg.onnxscript.optimizer.folded_from";
 
@@ -18,18 +19,32 @@ struct reads {
     size_t count;
     bool only_products;   /* each as the second operand of a product */
     struct cm_str module; /* what the modules of all readers share */
+    bool at_home;         /* the module that the tensor is called after reads it */
     size_t told_in;       /* number + 1 of the last node whose operation is recorded to read it */
     size_t listed;        /* names that it was folded from, .. */
     size_t steps;         /* .. and those of them that are values of the framework's program */
+};
+
+/* A tensor that was equal to another one when the older exporter wrote it: a node copies the
+ * initializer under the name that this one had. */
+struct copied {
+    struct cm_str name;
+    size_t of; /* the initializer */
+    struct reads reads;
 };
 
 struct reading {
     struct cm_arena *arena;
     const struct cm_graph_proto *graph;
     struct cm_originals *out;
-    struct cm_map targets;          /* names of recorded tensors to index + 1 */
-    struct cm_map folded;           /* names of values to where their record is */
-    struct reads *reads;            /* by initializer */
+    struct cm_map targets; /* names of recorded tensors to index + 1 */
+    struct cm_map folded;  /* names of values to where their record is */
+    struct reads *reads;   /* by initializer */
+    struct {
+        struct copied *items;
+        size_t count, capacity;
+    } copied;
+    struct cm_map copies;           /* names of copied tensors to index + 1 */
     struct cm_map nodes_in, nested; /* modules to how many nodes they have; those with children */
 };
 
@@ -76,7 +91,7 @@ static bool is_word(char c)
 
 bool cm_node_next_parameter(const struct cm_node_proto *node, size_t *at, struct cm_str *name)
 {
-    const struct cm_str text = cm_entries_find(&node->metadata_props, "pkg.torch.onnx.fx_node");
+    const struct cm_str text = cm_entries_find(&node->metadata_props, fx_key);
 
     for (size_t i = *at; i + 3 < text.size; i++) {
         if (text.data[i] != '%' || (text.data[i + 1] != 'p' && text.data[i + 1] != 'b') ||
@@ -174,6 +189,11 @@ static bool is_made_up(struct cm_str name)
     return cm_str_starts(name, "val_") || cm_str_starts(name, "onnx::");
 }
 
+bool cm_original_is_made_up(struct cm_str name)
+{
+    return is_made_up(name) || cm_str_starts(name, "/");
+}
+
 const char *cm_operand_duty(const struct cm_op *op, int operand)
 {
     const struct cm_training_form *form = op->training;
@@ -225,7 +245,9 @@ static void read_signature(struct reading *r)
         if (!added)
             continue;
         *CM_PUSH(r->arena, &list) =
-            (struct cm_recorded_tensor){.target = target, .is_parameter = is_parameter};
+            (struct cm_recorded_tensor){.target = target,
+                                        .is_parameter = is_parameter,
+                                        .is_transient = contains(rest, " persistent=False")};
         *number = list.count;
         *cm_map_insert(&r->out->told, r->arena, key, NULL) = list.count;
     }
@@ -281,6 +303,7 @@ static void add_name(struct reading *r, size_t i, struct cm_str name,
     if (!recorded)
         return;
     original->is_parameter = original->is_parameter || recorded->is_parameter;
+    original->is_transient = recorded->is_transient;
     recorded->holder = recorded->holder ? recorded->holder : i + 1;
 }
 
@@ -347,11 +370,10 @@ static void note_module(struct reading *r, struct cm_str module)
     }
 }
 
-static void note_read(struct reading *r, size_t i, const struct cm_node_proto *node, size_t operand,
+static void note_read(struct reads *reads, const struct cm_node_proto *node, size_t operand,
                       struct cm_str module)
 {
     const struct cm_op *op = cm_builtin_op(node);
-    struct reads *reads = &r->reads[i];
     const bool is_product = operand == 1 && op->flops && (op->weights & CM_OPERAND(1));
 
     if (!reads->count++) {
@@ -364,18 +386,44 @@ static void note_read(struct reading *r, size_t i, const struct cm_node_proto *n
     reads->module = shared_module(reads->module, module);
 }
 
+/* The older exporter calls such nodes Identity_12; a layer of the network would be /layer/Identity.
+ */
+static bool note_copy(struct reading *r, const struct cm_node_proto *node)
+{
+    if (!cm_str_starts(node->name, "Identity_") || !cm_builtin_op(node)->is_copy ||
+        node->input.count != 1 || node->output.count != 1)
+        return false;
+    const uint64_t i = cm_map_get(&r->out->by_name, node->input.items[0], 0);
+    if (!i || !is_float(&r->graph->initializer.items[i - 1]))
+        return false;
+    *CM_PUSH(r->arena, &r->copied) =
+        (struct copied){.name = node->output.items[0], .of = (size_t)i - 1};
+    *cm_map_insert(&r->copies, r->arena, node->output.items[0], NULL) = r->copied.count;
+    return true;
+}
+
 static void read_nodes(struct reading *r)
 {
     for (size_t n = 0; n < r->graph->node.count; n++) {
         const struct cm_node_proto *node = &r->graph->node.items[n];
         const struct cm_str module = module_of(r->arena, node);
 
+        if (note_copy(r, node))
+            continue;
         note_module(r, module);
         for (size_t k = 0; k < node->input.count; k++) {
             const uint64_t i = cm_map_get(&r->out->by_name, node->input.items[k], 0);
+            const uint64_t c = i ? 0 : cm_map_get(&r->copies, node->input.items[k], 0);
 
-            if (i)
-                note_read(r, (size_t)i - 1, node, k, module);
+            if (i) {
+                struct reads *reads = &r->reads[i - 1];
+
+                note_read(reads, node, k, module);
+                reads->at_home =
+                    reads->at_home ||
+                    (module.size && cm_str_equal(module, before_dot(node->input.items[k])));
+            } else if (c)
+                note_read(&r->copied.items[c - 1].reads, node, k, module);
         }
     }
 }
@@ -408,16 +456,17 @@ static bool is_vector(const struct cm_tensor_proto *tensor)
 static enum cm_folding folding_within(const struct reads *reads,
                                       const struct cm_tensor_proto *tensor)
 {
-    const struct cm_str text =
-        cm_entries_find(&reads->node->metadata_props, "pkg.torch.onnx.fx_node");
+    static const char *const unsqueezing[] = {"aten.group_norm.", "aten.instance_norm.",
+                                              "aten.prelu.", "aten._prelu_kernel."};
+    const struct cm_str text = cm_entries_find(&reads->node->metadata_props, fx_key);
 
     if (reads->operand >= OPERANDS_MAX)
         return CM_FOLDED_COMPUTED;
     if (tensor->dims.count == 2 && reads->only_products && contains(text, "aten.linear."))
         return CM_FOLDED_TRANSPOSED;
-    if (is_vector(tensor) &&
-        (contains(text, "aten.group_norm.") || contains(text, "aten.instance_norm.")))
-        return CM_FOLDED_UNSQUEEZED;
+    for (size_t i = 0; is_vector(tensor) && i < CM_COUNT(unsqueezing); i++)
+        if (contains(text, unsqueezing[i]))
+            return CM_FOLDED_UNSQUEEZED;
     return CM_FOLDED_COMPUTED;
 }
 
@@ -514,6 +563,18 @@ static bool is_folded_alike(const struct reading *r, size_t i, const struct cm_n
             folding_within(&as_read, &r->graph->initializer.items[i]) == folding);
 }
 
+/* The framework's linear layer transposes its weight in a node of its own, where the exporter does
+ * not fold it. */
+static const char *duty_of_read(const struct cm_node_proto *node, int operand)
+{
+    const struct cm_op *op = cm_builtin_op(node);
+
+    if (op->keeps_values && operand == 0 &&
+        contains(cm_entries_find(&node->metadata_props, fx_key), "aten.linear."))
+        return "weight";
+    return cm_operand_duty(op, operand);
+}
+
 /* Tensors that are equal, or tied, are written once, under the name of one of them. A convolution
  * that a normalization was folded into is recorded as the normalization. */
 static void read_aliases(struct reading *r, size_t n)
@@ -538,7 +599,7 @@ static void read_aliases(struct reading *r, size_t n)
 
         if (!i || !is_float(&r->graph->initializer.items[i - 1]))
             continue;
-        const char *duty = cm_operand_duty(cm_builtin_op(node), (int)k);
+        const char *duty = duty_of_read(node, (int)k);
         struct cm_recorded_tensor *recorded =
             r->reads[i - 1].told_in == n + 1 ? find_in_scope(r, node, duty) : open_for(&open, duty);
         if (recorded && !recorded->holder && is_folded_alike(r, (size_t)i - 1, node, k))
@@ -566,63 +627,122 @@ struct cm_str cm_originals_meant(const struct cm_originals *originals, struct cm
 
 /* ---- the older exporter ---- */
 
-/* A module that is one layer: no modules in it, and no more nodes than a product and its bias. */
-static bool is_layer(const struct reading *r, struct cm_str module)
+/* A module that is one layer: no modules in it, and no more nodes than those of a product: it, the
+ * transpose of its weight where that was not folded, its bias. */
+static bool is_layer(const struct reading *r, struct cm_str module, size_t nodes)
 {
     return module.size && !cm_map_find(&r->nested, module) &&
-           cm_map_get(&r->nodes_in, module, 0) <= 2;
+           cm_map_get(&r->nodes_in, module, 0) <= nodes;
+}
+
+enum { FOLDED_LAYER = 2, WHOLE_LAYER = 3 }; /* nodes */
+
+static struct cm_str name_in(const struct reading *r, struct cm_str module, const char *duty)
+{
+    return cm_arena_printf(r->arena, "%.*s.%s", (int)module.size, module.data, duty);
 }
 
 /* A tensor that was folded is called after its reader, and nothing else is known of it. The weight
  * of a product was transposed; one of a convolution has a normalization in it. */
-static void name_by_node(struct reading *r, size_t i)
+static void name_by_reader(struct reading *r, struct cm_original *original, struct cm_str name,
+                           const struct cm_tensor_proto *tensor, const struct reads *reads)
 {
-    const struct cm_tensor_proto *tensor = &r->graph->initializer.items[i];
-    const struct reads *reads = &r->reads[i];
-    struct cm_original *original = &r->out->items[i];
-
-    if (original->names.count || !reads->node || !is_made_up(tensor->name) || !is_float(tensor))
+    if (original->names.count || !reads->node || !is_made_up(name) || !is_float(tensor))
         return;
     const struct cm_op *op = cm_builtin_op(reads->node);
     const char *duty = cm_operand_duty(op, reads->operand);
-    if (reads->count != 1 || !duty || !op->flops || op->gates || !is_layer(r, reads->module) ||
-        !cm_str_starts(tensor->name, "onnx::")) {
+    if (reads->count != 1 || !duty || !op->flops || op->gates ||
+        !is_layer(r, reads->module, FOLDED_LAYER) || !cm_str_starts(name, "onnx::")) {
         original->module = reads->module;
         return;
     }
-    add_name(
-        r, i,
-        cm_arena_printf(r->arena, "%.*s.%s", (int)reads->module.size, reads->module.data, duty),
-        NULL);
+    *CM_PUSH(r->arena, &original->names) = name_in(r, reads->module, duty);
     original->is_named_by_node = true;
     original->folding =
         tensor->dims.count == 2 && reads->only_products ? CM_FOLDED_TRANSPOSED : CM_FOLDED_COMPUTED;
 }
 
-/* Training turned a folded transpose into a node that turns the table: the layer that reads its
- * result has the table by a name of its own. */
+static bool has_name(const struct cm_original *original, struct cm_str name)
+{
+    for (size_t i = 0; i < original->names.count; i++)
+        if (cm_str_equal(original->names.items[i], name))
+            return true;
+    return false;
+}
+
+/* Another name for an initializer, beside that which it has. */
+static void add_alias(struct reading *r, size_t i, struct cm_str alias)
+{
+    struct cm_original *original = &r->out->items[i];
+
+    if (!original->names.count)
+        *CM_PUSH(r->arena, &original->names) = r->graph->initializer.items[i].name;
+    if (!has_name(original, alias))
+        *CM_PUSH(r->arena, &original->names) = alias;
+}
+
+/* A layer that reads the weight of another one, as its own weight. */
+static void name_tied_read(struct reading *r, size_t i, const struct cm_node_proto *node,
+                           size_t operand, struct cm_str module)
+{
+    const struct cm_str name = r->graph->initializer.items[i].name, home = before_dot(name);
+    const char *duty = cm_operand_duty(cm_builtin_op(node), (int)operand);
+
+    if (!duty || !r->reads[i].at_home || cm_str_equal(module, home) ||
+        !is_layer(r, module, WHOLE_LAYER) || !cm_str_equal(name, name_in(r, home, duty)))
+        return;
+    const struct cm_str alias = name_in(r, module, duty);
+    if (!cm_map_find(&r->out->by_name, alias) && !cm_map_find(&r->copies, alias))
+        add_alias(r, i, alias);
+}
+
+/* The layer that reads a tensor of another layer has it by a name of its own: the two are tied, and
+ * the older exporter writes one of them. What reads it may be a product behind a Transpose node;
+ * training makes one of a transpose that the exporter folded. */
 static void name_tied(struct reading *r)
 {
-    struct cm_map turned = {0}; /* values that the exporter named to index + 1 of their tensor */
+    struct cm_map turned = {
+        0}; /* values to index + 1 of the tensor that they are the transpose of */
 
     for (size_t n = 0; n < r->graph->node.count; n++) {
         const struct cm_node_proto *node = &r->graph->node.items[n];
         const struct cm_op *op = cm_builtin_op(node);
-        const bool is_turn = op->keeps_values && node->input.count && node->output.count;
-        const uint64_t i = is_turn ? cm_map_get(&r->out->by_name, node->input.items[0], 0) : 0;
         const struct cm_str module = module_of(r->arena, node);
 
-        if (i && r->graph->initializer.items[i - 1].dims.count == 2 &&
-            cm_str_starts(node->output.items[0], "onnx::"))
-            *cm_map_insert(&turned, r->arena, node->output.items[0], NULL) = i;
-        const uint64_t k = node->input.count > 1 ? cm_map_get(&turned, node->input.items[1], 0) : 0;
-        const char *duty = cm_operand_duty(op, 1);
-        if (!k || !duty || !op->flops || !is_layer(r, module))
-            continue;
-        if (!r->out->items[k - 1].names.count)
-            add_name(r, (size_t)k - 1, r->graph->initializer.items[k - 1].name, NULL);
-        add_name(r, (size_t)k - 1,
-                 cm_arena_printf(r->arena, "%.*s.%s", (int)module.size, module.data, duty), NULL);
+        for (size_t k = 0; k < node->input.count && k < OPERANDS_MAX; k++) {
+            const uint64_t turn = cm_map_get(&turned, node->input.items[k], 0);
+            const uint64_t i = turn ? turn : cm_map_get(&r->out->by_name, node->input.items[k], 0);
+
+            if (!i || !is_float(&r->graph->initializer.items[i - 1]))
+                continue;
+            const struct cm_tensor_proto *tensor = &r->graph->initializer.items[i - 1];
+            if (op->keeps_values && !op->is_copy && k == 0 && node->output.count &&
+                tensor->dims.count == 2 && !turn)
+                *cm_map_insert(&turned, r->arena, node->output.items[0], NULL) = i;
+            name_tied_read(r, (size_t)i - 1, node, k, module);
+        }
+    }
+}
+
+/* A copy stands for a tensor of its own, which its name or its reader tells. The initializer has
+ * this name too, if it was folded in the same way. */
+static void name_copies(struct reading *r)
+{
+    for (size_t c = 0; c < r->copied.count; c++) {
+        const struct copied *copied = &r->copied.items[c];
+        const struct cm_tensor_proto *tensor = &r->graph->initializer.items[copied->of];
+        const bool is_whole = !is_made_up(tensor->name);
+        struct cm_original own = {0};
+
+        if (is_made_up(copied->name))
+            name_by_reader(r, &own, copied->name, tensor, &copied->reads);
+        else
+            *CM_PUSH(r->arena, &own.names) = copied->name;
+        if (own.names.count && own.folding == r->out->items[copied->of].folding &&
+            (is_whole || r->out->items[copied->of].names.count))
+            add_alias(r, copied->of, own.names.items[0]);
+        *CM_PUSH(r->arena, r->out) = own;
+        *cm_map_insert(&r->out->by_name, r->arena, copied->name, NULL) = r->out->count;
     }
 }
 
@@ -639,6 +759,9 @@ static void list_missing(struct reading *r)
             *CM_PUSH(r->arena, &r->out->missing) = recorded->target;
         else if (cm_str_ends(recorded->target, ".running_mean"))
             *CM_PUSH(r->arena, &r->out->norms) = before_dot(recorded->target);
+        else if (!recorded->is_transient && !cm_str_ends(recorded->target, ".running_var") &&
+                 !cm_str_ends(recorded->target, ".num_batches_tracked"))
+            *CM_PUSH(r->arena, &r->out->buffers) = recorded->target;
     }
 }
 
@@ -648,7 +771,7 @@ static bool is_recorded(const struct reading *r)
     for (size_t i = 0; i < r->out->count; i++)
         if (r->out->items[i].folding || is_made_up(r->graph->initializer.items[i].name))
             return true;
-    return r->out->n_recorded;
+    return r->out->n_recorded || r->out->is_older;
 }
 
 struct cm_originals *cm_originals_read(struct cm_arena *arena, const struct cm_graph_proto *graph)
@@ -661,6 +784,8 @@ struct cm_originals *cm_originals_read(struct cm_arena *arena, const struct cm_g
     out->count = out->capacity = graph->initializer.count;
     out->items = CM_NEW_ARRAY(arena, struct cm_original, out->count);
     r.reads = CM_NEW_ARRAY(arena, struct reads, out->count);
+    for (size_t n = 0; n < graph->node.count && !out->is_older; n++)
+        out->is_older = cm_str_starts(graph->node.items[n].name, "/");
     read_signature(&r);
     find_folded(&r);
     read_names(&r);
@@ -672,8 +797,12 @@ struct cm_originals *cm_originals_read(struct cm_arena *arena, const struct cm_g
     for (size_t n = 0; out->n_recorded && n < graph->node.count; n++)
         read_aliases(&r, n);
     for (size_t i = 0; i < out->count; i++)
-        name_by_node(&r, i);
-    name_tied(&r);
+        name_by_reader(&r, &out->items[i], graph->initializer.items[i].name,
+                       &graph->initializer.items[i], &r.reads[i]);
+    if (out->is_older && !out->n_recorded) {
+        name_tied(&r);
+        name_copies(&r);
+    }
     list_missing(&r);
     return out;
 }
@@ -693,18 +822,12 @@ void cm_originals_part(struct cm_originals *originals, struct cm_arena *arena, s
         if (!cm_str_equal(whole->names.items[k], meant))
             whole->names.items[kept++] = whole->names.items[k];
     whole->names.count = kept;
+    if (cm_map_find(&originals->by_name, name))
+        return; /* a copy, which is known by its name */
     struct cm_original *added = CM_PUSH(arena, originals);
     *added = part;
     *CM_PUSH(arena, &added->names) = meant;
     *cm_map_insert(&originals->by_name, arena, name, NULL) = originals->count;
-}
-
-static bool has_name(const struct cm_original *original, struct cm_str name)
-{
-    for (size_t i = 0; i < original->names.count; i++)
-        if (cm_str_equal(original->names.items[i], name))
-            return true;
-    return false;
 }
 
 void cm_originals_join(struct cm_originals *originals, struct cm_arena *arena, struct cm_str name,

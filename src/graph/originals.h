@@ -34,6 +34,7 @@ struct cm_original {
     enum cm_folding folding;
     bool is_parameter;     /* the file calls one of them a parameter */
     bool is_named_by_node; /* its name follows from the name of the node that reads it */
+    bool is_transient;     /* a buffer that the framework does not save (persistent=False) */
     struct cm_str module;  /* without a name: the module that reads it; or empty */
 };
 
@@ -42,15 +43,20 @@ struct cm_originals {
     size_t count, capacity;
     struct cm_map by_name;      /* names of initializers to index + 1 */
     struct cm_str_list missing; /* parameters of the network that the graph does not have */
+    struct cm_str_list buffers; /* saved buffers that it does not have, other than statistics */
     struct cm_str_list norms;   /* modules whose running statistics it does not have */
     struct cm_map told;         /* fx_node's names of parameters to index + 1 in recorded */
     struct cm_recorded_tensor {
         struct cm_str target;
-        bool is_parameter;
+        bool is_parameter, is_transient;
         size_t holder; /* index + 1 of the initializer that is it, or was computed from it */
     } * recorded;
     size_t n_recorded;
+    bool is_older; /* nodes are named as PyTorch's older exporter names them */
 };
+
+/* A name that an exporter made up: "val_12", "onnx::MatMul_305", "/layer/Constant_output_0". */
+bool cm_original_is_made_up(struct cm_str name);
 
 /* Reads the records of a model's graph, which may be NULL. The result borrows from the model. */
 struct cm_originals *cm_originals_read(struct cm_arena *arena, const struct cm_graph_proto *graph);

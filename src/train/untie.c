@@ -10,6 +10,8 @@
 #include "graph/registry.h"
 #include "onnx/tensor_data.h"
 
+enum { VISITS_MAX = 64 }; /* of uses of what a tensor becomes */
+
 /* Nodes that read an initializer as one tensor of the framework. */
 struct group {
     struct cm_str key;
@@ -102,6 +104,22 @@ static bool is_weight(const struct cm_op *op, size_t input)
     return op && input < 32 && (op->weights & CM_OPERAND(input));
 }
 
+/* Is a value read as a weight, or the transpose of it, or it in another shape? */
+static bool becomes_weight(const struct untie *u, cm_value value, int *visits)
+{
+    for (const struct cm_use *use = cm_value_get(u->module, value)->uses; use; use = use->next) {
+        const struct cm_node *node = use->node;
+
+        if (!node || !node->op || ++*visits > VISITS_MAX)
+            continue;
+        if (is_weight(node->op, (size_t)use->index) ||
+            (node->op->keeps_values && use->index == 0 && cm_node_output(node, 0) &&
+             becomes_weight(u, node->outputs[0], visits)))
+            return true;
+    }
+    return false;
+}
+
 /* The node that reads operand i of the file's node, and as which of its own; NULL: none does. */
 static const struct cm_node *reading(const struct reader *reader, size_t input, int *index)
 {
@@ -118,13 +136,17 @@ static const struct cm_node *reading(const struct reader *reader, size_t input, 
 }
 
 /* As the file's operator has it, or the one that an upgrade made of it. */
-static bool reads_weight(const struct reader *reader, size_t input)
+static bool reads_weight(const struct untie *u, const struct reader *reader, size_t input)
 {
     int index;
     const struct cm_node *node = reading(reader, input, &index);
 
-    return is_weight(cm_builtin_op(reader->proto), input) ||
-           (node && is_weight(node->op, (size_t)index));
+    if (is_weight(cm_builtin_op(reader->proto), input) ||
+        (node && is_weight(node->op, (size_t)index)))
+        return true;
+    int visits = 0;
+    return node && node->op && node->op->keeps_values && index == 0 && cm_node_output(node, 0) &&
+           becomes_weight(u, node->outputs[0], &visits);
 }
 
 static bool reads_statistic(const struct reader *reader, size_t input)
@@ -143,7 +165,7 @@ static struct cm_str key_of(struct untie *u, const struct merged *merged,
 
     if (reads_statistic(reader, input))
         return cm_arena_printf(arena, "statistic %zu %zu", reader->number, input);
-    if (!reads_weight(reader, input))
+    if (!reads_weight(u, reader, input))
         return cm_str(other_key);
     if (u->has_copies || u->p->options->keep_tied)
         return cm_str(direct_key);
@@ -170,7 +192,7 @@ static void add_reader(struct untie *u, struct group *group, const struct reader
                                           reader->proto, input);
     }
     group->is_statistic = group->is_statistic || reads_statistic(reader, input);
-    group->is_weight = group->is_weight || reads_weight(reader, input);
+    group->is_weight = group->is_weight || reads_weight(u, reader, input);
 }
 
 /* Calls fn for all nodes of the file that were built. */
@@ -201,8 +223,12 @@ static void find_copy(struct untie *u, const struct reader *reader)
         cm_map_find(&u->outputs, reader->proto->output.items[0]))
         return;
     struct group *group = find_group(u, merged, reader->proto->output.items[0]);
+    const struct cm_original *original =
+        cm_originals_find(u->p->originals, reader->proto->output.items[0]);
     group->copy = node;
     group->hint = group->key;
+    if (original && original->names.count)
+        group->meant = original->names.items[0];
     u->copied[node->outputs[0]] = merged;
     u->has_copies = true;
 }
@@ -278,11 +304,32 @@ static struct cm_str after_dot(struct cm_str name)
     return (struct cm_str){name.data + skip, name.size - skip};
 }
 
+/* The exporter gave the copies to other tensors: what reads the initializer itself is the tensor
+ * that it is called after. */
+static struct group *choose_direct(struct merged *merged)
+{
+    struct group *direct = NULL;
+    bool has_copy = false;
+
+    for (size_t i = 0; i < merged->groups.count; i++) {
+        struct group *group = &merged->groups.items[i];
+
+        has_copy = has_copy || group->copy;
+        if (!group->copy && (group->is_weight || group->is_statistic) &&
+            (!direct || (group->is_weight && !direct->is_weight)))
+            direct = group;
+    }
+    return has_copy ? direct : NULL;
+}
+
 /* The group that keeps the initializer: those that read it beside copies; else the module whose
  * name it has; else the first that is trained. */
 static struct group *choose_keeper(const struct untie *u, struct merged *merged)
 {
-    struct group *first = NULL;
+    struct group *first = merged->is_pinned ? NULL : choose_direct(merged);
+
+    if (first)
+        return first;
 
     for (size_t i = 0; i < merged->groups.count; i++) {
         struct group *group = &merged->groups.items[i];
@@ -381,7 +428,7 @@ static void add_piece(struct untie *u, const struct merged *merged, struct group
     group->value = piece->value;
     if (!piece->value || !group->meant.size)
         return;
-    if (is_folded(u, merged))
+    if (is_folded(u, merged) && !group->copy) /* the name of a copy follows from its reader */
         record_meant(u, group, piece->value);
     cm_originals_part(p->originals, p->arena, merged->tensor->name, group->meant,
                       cm_preparation_name_of(p, piece->value));

@@ -57,3 +57,92 @@ try compare net.onnxtxt back.onnx --only weights
 try prepare net.onnxtxt --loss mse --optimizer adam -o ready.onnx
 try export ready.onnx --to pytorch --list
 try export net.onnxtxt --to onnxruntime --weights-only --list
+cat >merged.onnxtxt <<'EOT'
+<ir_version: 8, opset_import: ["" : 17], producer_name: "pytorch">
+merged (float[N,3] x) => (float[N,3] y)
+<float[3,2] "onnx::MatMul_1" = {1, 2, 3, 4, 5, 6}, float[2,3] "onnx::MatMul_2" = {0, 0, 0, 0, 0, 0},
+ float[3,3] "k.weight" = {0, 0, 0, 0, 0, 0, 0, 0, 0}>
+{
+    [Identity_0] "onnx::MatMul_3" = Identity("onnx::MatMul_2")
+    [Identity_1] "v.weight" = Identity("k.weight")
+    ["/q/lora_A/MatMul"] a = MatMul(x, "onnx::MatMul_1")
+    ["/q/lora_B/MatMul"] b = MatMul(a, "onnx::MatMul_2")
+    ["/v/lora_B/MatMul"] c = MatMul(a, "onnx::MatMul_3")
+    ["/k/Transpose"] kt = Transpose<perm = [1, 0]>("k.weight")
+    ["/k/MatMul"] d = MatMul(b, kt)
+    ["/v/Transpose"] vt = Transpose<perm = [1, 0]>("v.weight")
+    ["/v/MatMul"] e = MatMul(c, vt)
+    y = Add(d, e)
+}
+EOT
+echo '-- the older exporter keeps one of equal tensors and copies it'
+try prepare merged.onnxtxt --loss mse --optimizer sgd --list
+try prepare merged.onnxtxt --loss mse --optimizer sgd --list --train 'lora_B|^v'
+try prepare merged.onnxtxt --loss mse --optimizer sgd --list --train 'v.lora_B' --keep-tied
+try export merged.onnxtxt --to safetensors --list
+cat >statistic.onnxtxt <<'EOT'
+<ir_version: 8, opset_import: ["" : 17], producer_name: "pytorch">
+statistic (float[N,2,3] x) => (float[N,2,3] y)
+<float[2] "b.running_mean" = {0, 0}, float[2] "b.running_var" = {1, 2}, float[2,2,1] "c.weight" = {1, 2, 3, 4}>
+{
+    [Identity_0] "c.bias" = Identity("b.running_mean")
+    ["/b/Constant"] one = Constant<value_floats = [1.0, 1.0]>()
+    ["/b/Constant_1"] zero = Constant<value_floats = [0.0, 0.0]>()
+    ["/b/BatchNormalization"] h = BatchNormalization(x, one, zero, "b.running_mean", "b.running_var")
+    ["/c/Conv"] y = Conv(h, "c.weight", "c.bias")
+}
+EOT
+echo '-- and a statistic that a bias was merged with keeps its name'
+try prepare statistic.onnxtxt --loss mse --optimizer sgd --list
+cat >tied.onnxtxt <<'EOT'
+<ir_version: 8, opset_import: ["" : 17], producer_name: "pytorch">
+tied (int64[N,2] x) => (float[N,2,4] y)
+<float[4,2] "emb.weight" = {1, 2, 3, 4, 5, 6, 7, 8}, float t = {2}>
+{
+    ["/emb/Gather"] h = Gather("emb.weight", x)
+    ["/head/Transpose"] w = Transpose<perm = [1, 0]>("emb.weight")
+    ["/head/MatMul"] a = MatMul(h, w)
+    ["/Mul"] y = Mul(a, t)
+}
+EOT
+echo '-- a layer that has the weight of another one has a name for it'
+try info tied.onnxtxt --json | grep -A1 original
+try export tied.onnxtxt --to safetensors --list
+cat >saved.onnxtxt <<'EOT'
+<ir_version: 10, opset_import: ["" : 20], producer_name: "pytorch">
+<metadata_props: ["pkg.torch.export.ExportedProgram.graph_signature": "
+p_a_weight: PARAMETER target='a.weight'
+p_b_weight: PARAMETER target='b.weight'
+p_p_weight: PARAMETER target='p.weight'
+b_scale: BUFFER target='scale' persistent=False
+b_kept: BUFFER target='kept' persistent=True
+b_count: BUFFER target='count' persistent=True
+x: USER_INPUT
+"]> saved (float[N,2] x) => (float[N,2] y)
+<float[2,2] "b.weight" = {1, 2, 3, 4}, float[2] scale = {2, 3}, float kept = {0.5},
+ float[2] val_1 = {1, 1}, float[2,1] val_2 = {0.25, 0.5},
+ float[2,1] val_2 <metadata_props: ["pkg.onnxscript.optimizer.folded_from": "['p.weight', 'val_0']"]>>
+{
+    [s] h = Mul(x, scale)
+    [k] h0 = Mul(h, kept)
+    [c] h1 = Mul(h0, val_1)
+    [at <metadata_props: ["pkg.torch.onnx.fx_node": "%a = call_function[target=torch.ops.aten.linear.default](args = (%x, %p_b_weight))",
+                          "pkg.torch.onnx.name_scopes": "['', 'a', 'linear']"]>]
+    wa = Transpose<perm = [1, 0]>("b.weight")
+    a = MatMul(h1, wa)
+    [bt <metadata_props: ["pkg.torch.onnx.fx_node": "%b = call_function[target=torch.ops.aten.linear.default](args = (%a, %p_b_weight))",
+                          "pkg.torch.onnx.name_scopes": "['', 'b', 'linear']"]>]
+    wb = Transpose<perm = [1, 0]>("b.weight")
+    b = MatMul(a, wb)
+    shape = Constant<value_ints = [-1, 2, 1]>()
+    b1 = Reshape(b, shape)
+    [p <metadata_props: ["pkg.torch.onnx.fx_node": "%p = call_function[target=torch.ops.aten.prelu.default](args = (%b, %p_p_weight))"]>]
+    p0 = PRelu(b1, val_2)
+    flat = Constant<value_ints = [-1, 2]>()
+    y = Reshape(p0, flat)
+}
+EOT
+echo '-- what the network saves, and nothing else, is exported'
+try info saved.onnxtxt --json | grep -A1 original
+try export saved.onnxtxt --to safetensors --list
+try export saved.onnxtxt --to safetensors -o saved.safetensors
