@@ -153,6 +153,24 @@ bool cm_original_parts(struct cm_arena *arena, const struct cm_originals *origin
     return true;
 }
 
+/* The list of a network's tensors decides, if the model has all of them: what else it holds are
+ * constants of the computation. The older exporter keeps no list, but no constants either among the
+ * initializers that it does not name itself. */
+enum cm_belonging cm_original_belongs(const struct cm_originals *originals, struct cm_str name)
+{
+    const struct cm_original *original = cm_originals_find(originals, name);
+
+    if (!originals->n_recorded)
+        return originals->is_older && !cm_original_is_made_up(name) ? CM_BELONGS
+                                                                    : CM_BELONGS_PERHAPS;
+    if (original && original->names.count) {
+        if (original->is_transient)
+            return CM_BELONGS_NOT;
+        return original->folding < CM_FOLDED_ROWS ? CM_BELONGS : CM_BELONGS_PERHAPS;
+    }
+    return originals->missing.count || originals->norms.count ? CM_BELONGS_PERHAPS : CM_BELONGS_NOT;
+}
+
 /* ---- what is not written under the network's names ---- */
 
 static void note(struct cm_arena *arena, struct cm_saved_texts *notes, struct cm_str text)
@@ -180,6 +198,15 @@ static void note_initializer(struct cm_arena *arena, const struct cm_original *o
                              "'%.*s' is written under the model's name: the exporter renamed it in "
                              "'%.*s' and does not say what it was",
                              CM_STR_FMT(name), CM_STR_FMT(original->module)));
+    size_t absent = 0;
+    for (size_t i = 0; i < original->names.count; i++)
+        absent += !cm_map_find(keys, original->names.items[i]);
+    if (original->names.count && !absent)
+        note(arena, notes,
+             cm_arena_printf(arena,
+                             "'%.*s' is written under the model's name: the exporter computed it "
+                             "from '%.*s', which is written too",
+                             CM_STR_FMT(name), CM_STR_FMT(original->names.items[0])));
     for (size_t i = 0; i < original->names.count; i++)
         if (!cm_map_find(keys, original->names.items[i]))
             note(arena, notes,
@@ -201,6 +228,12 @@ void cm_note_originals(struct cm_arena *arena, const struct cm_originals *origin
 
         if (original)
             note_initializer(arena, original, name, keys, notes);
+        else if (originals->is_older && cm_map_find(written, name) && cm_original_is_made_up(name))
+            note(arena, notes,
+                 cm_arena_printf(arena,
+                                 "'%.*s' is written under the model's name: the exporter renamed "
+                                 "it and does not say what it was",
+                                 CM_STR_FMT(name)));
     }
     for (size_t i = 0; i < originals->norms.count; i++)
         for (size_t k = 0; k < 2; k++)
@@ -209,6 +242,12 @@ void cm_note_originals(struct cm_arena *arena, const struct cm_originals *origin
                                  "'%.*s.running_%s' is not written: the exporter folded the "
                                  "BatchNormalization into another layer",
                                  CM_STR_FMT(originals->norms.items[i]), k ? "var" : "mean"));
+    for (size_t i = 0; i < originals->buffers.count; i++)
+        if (!cm_map_find(keys, originals->buffers.items[i]))
+            note(arena, notes,
+                 cm_arena_printf(arena,
+                                 "'%.*s' is not written: the model does not have this buffer",
+                                 CM_STR_FMT(originals->buffers.items[i])));
     for (size_t i = 0; i < originals->missing.count; i++)
         if (!cm_map_find(keys, originals->missing.items[i]))
             note(arena, notes,

@@ -60,6 +60,9 @@ enum cm_status cm_gather(struct cm_arena *arena, const struct cm_model_file *fil
 bool cm_original_parts(struct cm_arena *arena, const struct cm_originals *originals,
                        const struct cm_graph_proto *graph, const struct cm_tensor_proto *proto,
                        struct cm_parts *out, size_t *n_aliases);
+/* Does the network save a tensor that is this initializer, or that it was made of? */
+enum cm_belonging { CM_BELONGS_NOT, CM_BELONGS, CM_BELONGS_PERHAPS };
+enum cm_belonging cm_original_belongs(const struct cm_originals *originals, struct cm_str name);
 /* One sentence for each key of the network that is not written. written: initializers that are
  * written under their own names; keys: all that is. */
 void cm_note_originals(struct cm_arena *arena, const struct cm_originals *originals,

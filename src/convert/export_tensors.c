@@ -138,6 +138,15 @@ static bool may_be_weight(const struct gather *g, const struct holder *holder)
             holder->proto->dims.count > 0);
 }
 
+/* What the network that was exported says, if it is asked. */
+static bool may_be_saved(struct gather *g, const struct holder *holder)
+{
+    if (holder->is_moved || holder->is_trained || !g->originals)
+        return may_be_weight(g, holder);
+    const enum cm_belonging belongs = cm_original_belongs(g->originals, holder->proto->name);
+    return belongs == CM_BELONGS || (belongs == CM_BELONGS_PERHAPS && may_be_weight(g, holder));
+}
+
 static enum cm_status open_holder(struct gather *g, struct holder *holder)
 {
     struct cm_tensor_proto *proto = holder->proto;
@@ -149,7 +158,7 @@ static enum cm_status open_holder(struct gather *g, struct holder *holder)
     for (size_t i = 0; i < holder->parts.count; i++)
         if (cm_map_find(&g->grouped, holder->parts.items[i].source))
             holder->is_trained = true;
-    if (!holder->parts.count && !may_be_weight(g, holder))
+    if (!holder->parts.count && !may_be_saved(g, holder))
         return CM_OK;
     CM_TRY(view(g, proto, &holder->tensor));
     CM_TRY(cm_tensor_proto_shape(proto, &shape, g->err));
