@@ -155,7 +155,7 @@ static const char *not_affine(const struct look *look, const struct cm_node *nod
         return "it is applied to an input of the model, as a normalization is";
     if (type->rank == CM_RANK_UNKNOWN || data->rank == CM_RANK_UNKNOWN)
         return NULL;
-    if (type->rank > data->rank || differs_by_sample(type, data))
+    if (type->rank > data->rank || (look->states[other].is_data && differs_by_sample(type, data)))
         return "it differs from sample to sample";
     for (int i = 0; i < type->rank; i++) {
         axes += !is_one(type->dims[i]);
