@@ -117,10 +117,107 @@ static void tell_convolutions(struct telling *t)
                              cm_str_text(few(t->p->arena, &names))));
 }
 
+/* ---- what the exporter does not record ---- */
+
+static bool contains(struct cm_str text, const char *word)
+{
+    const size_t size = strlen(word);
+
+    for (size_t i = 0; i + size <= text.size; i++)
+        if (memcmp(text.data + i, word, size) == 0)
+            return true;
+    return false;
+}
+
+/* The older exporter lists parameters and buffers alike. How the graph reads a tensor decides,
+ * which may not be what the user means: tensors are named where the decision is not plain. */
+static void tell_undecided(struct cm_preparation *p, const struct cm_trainables *list)
+{
+    struct cm_arena *arena = p->arena;
+    struct cm_str_list trained = {0}, left = {0};
+
+    if (!p->originals->is_older || p->originals->n_recorded || p->train || p->options->plan)
+        return;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct cm_trainable *one = &list->items[i];
+
+        if (one->is_constant || !cm_dtype_is_float(one->tensor->data_type) ||
+            cm_original_is_made_up(one->name) || contains(one->name, "running_") ||
+            cm_preparation_matches(p, p->freeze, one->name))
+            continue;
+        if (!one->trained)
+            *CM_PUSH(arena, &left) = one->name;
+        else if (!contains(one->name, "weight") && !contains(one->name, "bias"))
+            *CM_PUSH(arena, &trained) = one->name;
+    }
+    if (trained.count)
+        cm_preparation_note(p,
+                            "the exporter did not record whether %s %s; %s trained (--freeze "
+                            "leaves a buffer as it is)",
+                            cm_str_text(few(arena, &trained)),
+                            trained.count == 1 ? "is a parameter or a buffer"
+                                               : "are parameters or buffers",
+                            trained.count == 1 ? "it is" : "they are");
+    if (left.count)
+        cm_preparation_note(p,
+                            "the exporter did not record whether %s %s; %s not trained (--train "
+                            "names all that shall be)",
+                            cm_str_text(few(arena, &left)),
+                            left.count == 1 ? "is a parameter or a buffer"
+                                            : "are parameters or buffers",
+                            left.count == 1 ? "it is" : "they are");
+}
+
+/* The third argument of "..aten.embedding.default](args = (%p_e_weight, %x, 0), ..": the row that
+ * the framework does not train; -1: there is none. */
+static long padding_row(const struct cm_node_proto *node)
+{
+    static const char call[] = "aten.embedding.default](args = (";
+    const struct cm_str text = cm_entries_find(&node->metadata_props, "pkg.torch.onnx.fx_node");
+    size_t at = 0, commas = 0;
+    long row = 0;
+
+    while (at + sizeof call <= text.size && memcmp(text.data + at, call, sizeof call - 1) != 0)
+        at++;
+    if (at + sizeof call > text.size)
+        return -1;
+    for (at += sizeof call - 1; at < text.size && commas < 2 && text.data[at] != ')'; at++)
+        commas += text.data[at] == ',';
+    if (commas < 2 || at + 1 >= text.size || text.data[at] != ' ')
+        return -1;
+    const size_t begin = ++at;
+    for (; at < text.size && text.data[at] >= '0' && text.data[at] <= '9' && row < 1000000000; at++)
+        row = row * 10 + (text.data[at] - '0');
+    return at > begin ? row : -1;
+}
+
+static void tell_padding(struct cm_preparation *p, const struct cm_trainables *list)
+{
+    const struct cm_nodes *nodes = &p->model->graph->node;
+    struct cm_map trained = {0};
+
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i].trained)
+            cm_map_insert(&trained, p->arena, list->items[i].name, NULL);
+    for (size_t n = 0; n < nodes->count; n++) {
+        const struct cm_node_proto *node = &nodes->items[n];
+        const long row = padding_row(node);
+
+        if (row < 0 || !node->input.count || !cm_map_remove(&trained, node->input.items[0]))
+            continue;
+        cm_preparation_note(p,
+                            "PyTorch does not train row %ld of '%.*s' (padding_idx), here it is "
+                            "trained like the others",
+                            row, CM_STR_FMT(node->input.items[0]));
+    }
+}
+
 void cm_tell_folding(struct cm_preparation *p, const struct cm_trainables *list)
 {
     struct telling t = {.p = p, .text = CM_STR("")};
 
+    tell_undecided(p, list);
+    tell_padding(p, list);
     tell_missing(&t);
     tell_computed(&t, list);
     if (!t.is_newer)

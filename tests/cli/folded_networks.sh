@@ -67,3 +67,36 @@ network (float[N,3] x) => (float[N,3] y)
 EOT
 try export network.onnxtxt --to safetensors -o network.safetensors
 try import folded.onnxtxt network.safetensors --weights-only --list -o filled.onnx
+cat >undecided.onnxtxt <<'EOT'
+<ir_version: 8, opset_import: ["" : 17], producer_name: "pytorch">
+undecided (float[N,2] x) => (float[N,2] y)
+<float[2,2] "a.weight" = {1, 2, 3, 4}, float[2] gate = {1, 2}, float t = {0.5}, float[2,2] w = {1, 2, 3, 4},
+ float[2,1] u = {1, 2}, float[1,2] v = {1, 2}>
+{
+    ["/a/Gemm"] a = Gemm("x", "a.weight")
+    ["/Mul"] b = Mul(a, gate)
+    ["/MatMul"] uv = MatMul(u, v)
+    ["/Add"] sum = Add(w, uv)
+    ["/MatMul_1"] c = MatMul(b, sum)
+    ["/Mul_1"] y = Mul(c, t)
+}
+EOT
+echo '-- what the older exporter did not record is said where it matters'
+try prepare undecided.onnxtxt --loss mse --optimizer sgd --list
+try prepare undecided.onnxtxt --loss mse --optimizer sgd --list --freeze 'gate|^[tuvw]$'
+try prepare undecided.onnxtxt --loss mse --optimizer sgd --list --train .
+cat >padding.onnxtxt <<'EOT'
+<ir_version: 10, opset_import: ["" : 20], producer_name: "pytorch">
+padding (int64[N,2] x, int64[N,2] z) => (float[N,2,2] y)
+<float[4,2] "e.weight" = {1, 2, 3, 4, 5, 6, 7, 8}, float[4,2] "f.weight" = {1, 2, 3, 4, 5, 6, 7, 8}>
+{
+    [e <metadata_props: ["pkg.torch.onnx.fx_node": "%e = call_function[target=torch.ops.aten.embedding.default](args = (%p_e_weight, %x, 3), kwargs = {})"]>]
+    a = Gather("e.weight", x)
+    [f <metadata_props: ["pkg.torch.onnx.fx_node": "%f = call_function[target=torch.ops.aten.embedding.default](args = (%p_f_weight, %z), kwargs = {})"]>]
+    b = Gather("f.weight", z)
+    y = Add(a, b)
+}
+EOT
+echo '-- and a row that PyTorch does not train'
+try prepare padding.onnxtxt --loss mse --optimizer sgd --list
+try prepare padding.onnxtxt --loss mse --optimizer sgd --list --freeze '^e'
