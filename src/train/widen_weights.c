@@ -76,11 +76,23 @@ static void redirect(struct cm_preparation *p, struct cm_graph_proto *graph,
     }
 }
 
+/* A message that is not marked is written with the bytes that it was read from. */
+static void declare_float(struct cm_preparation *p, struct cm_value_info_proto *info)
+{
+    struct cm_tensor_type_proto *tensor = info->type->tensor_type;
+
+    tensor->elem_type = CM_FLOAT;
+    cm_msg_set(&tensor->msg, CM_TENSOR_TYPE_ELEM_TYPE);
+    cm_msg_set(&info->type->msg, CM_TYPE_TENSOR_TYPE);
+    cm_msg_set(&info->msg, CM_VALUE_INFO_TYPE);
+    cm_msg_set(&p->model->graph->msg, CM_GRAPH_VALUE_INFO);
+}
+
 static void retype(const struct cm_value_infos *list, struct cm_preparation *p,
                    const struct cm_map *casts, const char *role)
 {
     for (size_t i = 0; i < list->count; i++) {
-        const struct cm_value_info_proto *info = &list->items[i];
+        struct cm_value_info_proto *info = &list->items[i];
 
         if (!cm_map_get(casts, info->name, 0))
             continue;
@@ -88,7 +100,7 @@ static void retype(const struct cm_value_infos *list, struct cm_preparation *p,
             cm_preparation_block(p, "'%.*s' cannot be trained as float: it is %s of the model",
                                  CM_STR_FMT(info->name), role);
         else if (info->type && info->type->tensor_type)
-            info->type->tensor_type->elem_type = CM_FLOAT;
+            declare_float(p, info);
     }
 }
 

@@ -39,3 +39,18 @@ try prepare held.onnxtxt --loss mse --optimizer sgd --freeze w --list
 echo '-- an input that Gradient does not take, and types that do not fit'
 run narrow.onnxtxt -o no.onnx
 run mixed.onnxtxt -o no.onnx
+echo '-- a type that the file declares for a weight changes with it'
+cat >declared.onnxtxt <<'EOF2'
+<ir_version: 10, opset_import: ["" : 21]>
+net (float[N,1] x) => (float[N,1] y)
+<bfloat16[1,1] w = {16128}, bfloat16[1,1] w>
+{
+    [a] xb = Cast<to: int = 16>(x)
+    [m] yb = MatMul(xb, w)
+    [b] y = Cast<to: int = 1>(yb)
+}
+EOF2
+try copy declared.onnxtxt -o declared.onnx
+run declared.onnx -o trained.onnx
+try check trained.onnx
+try strip trained.onnx -o stripped.onnx --check
