@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 static const char *out_path, *emit_text, *target, *cpu, *name, *weights_text;
-static bool pure, train_step, initialize;
+static bool pure, train_step, initialize, as_is;
 
 /* ---- options ---- */
 
@@ -224,6 +224,23 @@ static void describe(const struct cameo_compilation *report)
 
 /* ---- the command ---- */
 
+/* Code is shipped: it computes what the model does that 'cameo strip' writes. The dialects are
+ * forms of the model, which hold what it holds. */
+static enum cameo_status turn_off_modes(struct cameo_model *model,
+                                        const struct cameo_compile_options *options,
+                                        struct cameo_error *err)
+{
+    const struct cameo_edit *report;
+
+    if (as_is || options->train_step || options->emit == CAMEO_EMIT_ONNX ||
+        options->emit == CAMEO_EMIT_CORE || cameo_model_summary(model)->training_count)
+        return CAMEO_OK;
+    const enum cameo_status status = cameo_model_strip_training(model, &report, err);
+    for (size_t i = 0; !status && i < report->change_count; i++)
+        cli_put_line(stderr, report->changes[i]);
+    return status;
+}
+
 static int compile(const struct cameo_model *model, const char *path,
                    struct cameo_compile_options *options)
 {
@@ -325,6 +342,8 @@ static int compile_main(char **operands, int count)
     code = cli_may_write("compile: -o", out_path);
     if (code == CLI_YES)
         code = check_neighbours(&options);
+    if (code == CLI_YES && turn_off_modes(model, &options, &err) != CAMEO_OK)
+        code = cli_fail(&err);
     if (code == CLI_YES)
         code = compile(model, operands[0], &options);
     cameo_model_free(model);
@@ -349,6 +368,7 @@ static const struct cli_option options[] = {
      &train_step},
     {"--init", NULL, NULL, "its state begins as the training's initialization says", CLI_FLAG,
      &initialize},
+    {"--as-is", NULL, NULL, "leave nodes in training mode as they are", CLI_FLAG, &as_is},
     {0},
 };
 

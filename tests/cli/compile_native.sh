@@ -231,3 +231,17 @@ make_case words string 'Identity(x)' pb/words.pb pb/words.pb
 "$CAMEO" test cases --backend compiled
 echo "[$?]"
 try test cases --backend compiled --core
+echo '-- code is for inference'
+cat >modes.onnxtxt <<'END'
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[2,3] x) => (float[2,3] y)
+<float ratio = {0.5}, bool mode = {1}>
+{
+    [drop] y = Dropout(x, ratio, mode)
+}
+END
+"$CAMEO" compile modes.onnxtxt -o modes.so 2>&1 | grep training
+"$CAMEO" run modes.so -i x="$TESTS/models/arrays/f4.npy" | tee whole.txt
+"$CAMEO" compile modes.onnxtxt -o masked.so --as-is 2>&1 | grep training
+"$CAMEO" run masked.so -i x="$TESTS/models/arrays/f4.npy" >masked.txt
+cmp -s whole.txt masked.txt || echo 'a mask is drawn as is'
