@@ -208,6 +208,8 @@ void cm_match_take(struct cm_matching *m, struct cm_match_target *target,
     va_list args;
     char text[300];
 
+    if (target->is_computed) /* no other evidence makes it a tensor of the checkpoint */
+        return;
     va_start(args, how);
     vsnprintf(text, sizeof text, how, args);
     va_end(args);

@@ -81,6 +81,7 @@ struct cm_matching {
     const struct cm_match_target *loaded; /* whose values are at hand; NULL: nobody's */
     struct cm_tensor values;
     size_t scores; /* comparisons so far */
+    double scale;  /* of the last one: how much larger the tensor is than what it is made of */
     struct cm_sentences_list {
         struct cm_str *items;
         size_t count, capacity;

@@ -4,6 +4,7 @@
 #include "convert/match.h"
 
 #include "graph/graph_messages.h"
+#include "graph/originals.h"
 #include "graph/registry.h"
 #include "onnx/tensor_data.h"
 
@@ -29,9 +30,20 @@ static void add_like(struct cm_matching *m, size_t number, struct cm_str name)
     cm_msg_set(&graph->msg, CM_GRAPH_INITIALIZER);
 }
 
+/* Is there a tensor of this name, or one that the exporter renamed to it? */
+static bool has_source(const struct cm_matching *m, const struct cm_originals *originals,
+                       struct cm_str name)
+{
+    const struct cm_original *original = cm_originals_find(originals, name);
+
+    return cm_match_find_source(m, name) ||
+           (original && original->names.count && cm_match_find_source(m, original->names.items[0]));
+}
+
 /* Nodes that copy an initializer under the name of another tensor of the checkpoint (PyTorch's
  * older exporter) give way to one of that name. */
-static void split_copies(struct cm_matching *m, const struct cm_map *initializers)
+static void split_copies(struct cm_matching *m, const struct cm_originals *originals,
+                         const struct cm_map *initializers)
 {
     struct cm_graph_proto *graph = m->file->model.graph;
     size_t kept = 0;
@@ -43,7 +55,7 @@ static void split_copies(struct cm_matching *m, const struct cm_map *initializer
                 ? cm_map_get(initializers, node->input.items[0], 0)
                 : 0;
 
-        if (number && cm_match_find_source(m, node->output.items[0]) &&
+        if (number && has_source(m, originals, node->output.items[0]) &&
             !is_output(graph, node->output.items[0]))
             add_like(m, number - 1, node->output.items[0]);
         else
@@ -68,12 +80,35 @@ static struct cm_str free_name(struct cm_matching *m, const struct cm_map *initi
     return name;
 }
 
-/* Readers of one initializer whose nodes tell of different sources. */
-static void split_readers(struct cm_matching *m, struct cm_map *initializers, size_t number)
+/* The name of a part, and the record that it is folded as the whole is. */
+static struct cm_str name_part(struct cm_matching *m, const struct cm_map *initializers,
+                               const struct cm_original *original, size_t number,
+                               struct cm_str source)
+{
+    struct cm_graph_proto *graph = m->file->model.graph;
+    const bool is_folded = original && original->folding != CM_FOLDED_NOT;
+    const struct cm_str whole = graph->initializer.items[number].name;
+    const struct cm_str name = free_name(
+        m, initializers,
+        is_folded ? cm_arena_printf(m->arena, "%.*s.%.*s", CM_STR_FMT(source), CM_STR_FMT(whole))
+                  : source);
+
+    add_like(m, number, name);
+    if (is_folded)
+        cm_originals_record(m->arena, &graph->initializer.items[graph->initializer.count - 1],
+                            source);
+    return name;
+}
+
+/* Readers of one initializer whose nodes tell of different sources. An initializer that is called
+ * after its source is no other initializer's source too: what nodes tell is a guess there. */
+static void split_readers(struct cm_matching *m, const struct cm_originals *originals,
+                          struct cm_map *initializers, size_t number)
 {
     struct cm_graph_proto *graph = m->file->model.graph;
     const struct cm_tensor_proto *tensor = &graph->initializer.items[number];
     const struct cm_match_source *kept = cm_match_find_source(m, tensor->name);
+    const struct cm_original *original = cm_originals_find(originals, tensor->name);
     struct cm_map names = {0}; /* of sources to number of the initializer + 1 */
     struct cm_shape shape;
 
@@ -83,11 +118,15 @@ static void split_readers(struct cm_matching *m, struct cm_map *initializers, si
         const struct cm_match_read *use = &m->reads.items[n - 1];
         struct cm_node_proto *node = &graph->node.items[use->node];
         const struct cm_match_reader read = {node, cm_builtin_op(node), use->operand};
-        const struct cm_match_source *source = cm_match_told_source(m, &read, &shape);
+        const struct cm_str meant =
+            cm_originals_meant(originals, tensor->name, node, (size_t)use->operand);
+        const struct cm_match_source *source = cm_match_find_source(m, meant);
         bool added;
 
         n = use->next;
-        if (!source || source == kept)
+        source = source ? source : cm_match_told_source(m, &read, &shape);
+        if (!source || source == kept ||
+            (kept && !cm_map_find(&names, source->name) && cm_map_find(initializers, source->name)))
             continue;
         if (!kept) { /* the first keeps it */
             kept = source;
@@ -95,9 +134,8 @@ static void split_readers(struct cm_matching *m, struct cm_map *initializers, si
         }
         uint64_t *place = cm_map_insert(&names, m->arena, source->name, &added);
         if (added) {
-            const struct cm_str name = free_name(m, initializers, source->name);
+            const struct cm_str name = name_part(m, initializers, original, number, source->name);
 
-            add_like(m, number, name);
             tensor = &graph->initializer.items[number]; /* the list has moved */
             *place = graph->initializer.count;
             *cm_map_insert(initializers, m->arena, name, NULL) = graph->initializer.count;
@@ -111,16 +149,17 @@ void cm_match_split(struct cm_matching *m)
 {
     struct cm_graph_proto *graph = m->file->model.graph;
     const size_t count = graph->initializer.count;
+    const struct cm_originals *originals = cm_originals_read(m->arena, graph);
     struct cm_map initializers = {0};
 
     for (size_t i = 0; i < count; i++)
         *cm_map_insert(&initializers, m->arena, graph->initializer.items[i].name, NULL) = i + 1;
-    split_copies(m, &initializers);
+    split_copies(m, originals, &initializers);
     for (size_t i = 0; i < count; i++) {
         const uint64_t first = cm_map_get(&m->readers, graph->initializer.items[i].name, 0);
 
         if (first && m->reads.items[first - 1].next)
-            split_readers(m, &initializers, i);
+            split_readers(m, originals, &initializers, i);
     }
     if (graph->initializer.count != count)
         cm_match_read_again(m);

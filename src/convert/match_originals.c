@@ -95,6 +95,8 @@ static void refuse_computed(struct cm_matching *m, struct cm_match_target *targe
 
         if (source && !source->uses)
             source->is_misfit = true;
+        if (source && original->is_parameter) /* its own values would be those of another network */
+            target->is_needed = true;
     }
 }
 
@@ -107,7 +109,8 @@ void cm_match_by_original(struct cm_matching *m)
         struct cm_match_target *target = &m->targets.items[i];
         struct cm_match_source *source = cm_match_find_source(m, target->name);
 
-        if (source && !target->parts.count && cm_originals_find(originals, target->name))
+        if (source && !target->parts.count &&
+            (originals->is_older || cm_originals_find(originals, target->name)))
             (void)cm_match_accept(m, target, source, "by name");
     }
     for (size_t i = 0; i < m->targets.count; i++) {

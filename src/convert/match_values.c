@@ -125,6 +125,7 @@ static double correlate(struct cm_matching *m, const struct cm_match_element *el
         yy += b * b;
         xy += a * b;
     }
+    m->scale = yy > 0 ? sqrt(xx / yy) : 0;
     const double spread = (xx - x * x / n) * (yy - y * y / n);
     return spread > 1e-24 ? (xy - x * y / n) / sqrt(spread) : NAN;
 }
@@ -168,12 +169,21 @@ struct best {
     double score, second, least;
 };
 
+/* A second tensor of a source is equal to the first, not a multiple of it, which a graph may hold
+ * too: a table that was scaled for the output layer. */
+static bool is_another_scale(const struct cm_matching *m, const struct cm_match_source *source)
+{
+    return source->uses > 0 && !(m->scale > 0.5 && m->scale < 2);
+}
+
 static void compare(struct cm_matching *m, const struct cm_match_target *target,
                     struct cm_match_source *source, const struct cm_parts *parts, struct best *best)
 {
     double least;
     const double score = cm_match_score(m, target, parts, &least);
 
+    if (is_another_scale(m, source))
+        return;
     if (score > best->score) {
         if (best->source != source)
             best->second = best->score;

@@ -807,6 +807,18 @@ struct cm_originals *cm_originals_read(struct cm_arena *arena, const struct cm_g
     return out;
 }
 
+void cm_originals_record(struct cm_arena *arena, struct cm_tensor_proto *tensor, struct cm_str from)
+{
+    struct cm_entry_proto *entry = CM_NEW(arena, struct cm_entry_proto);
+
+    entry->key = cm_str(cm_folded_key);
+    entry->value = cm_arena_printf(arena, "['%.*s']", CM_STR_FMT(from));
+    cm_msg_set(&entry->msg, CM_ENTRY_KEY);
+    cm_msg_set(&entry->msg, CM_ENTRY_VALUE);
+    tensor->metadata_props = (struct cm_entries){entry, 1};
+    cm_msg_set(&tensor->msg, CM_TENSOR_METADATA_PROPS);
+}
+
 void cm_originals_part(struct cm_originals *originals, struct cm_arena *arena, struct cm_str from,
                        struct cm_str meant, struct cm_str name)
 {

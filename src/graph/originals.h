@@ -71,6 +71,9 @@ void cm_originals_part(struct cm_originals *originals, struct cm_arena *arena, s
  */
 void cm_originals_join(struct cm_originals *originals, struct cm_arena *arena, struct cm_str name,
                        struct cm_str to);
+/* Writes into a tensor that it was folded from the framework's tensor `from`, as exporters do. */
+void cm_originals_record(struct cm_arena *arena, struct cm_tensor_proto *tensor,
+                         struct cm_str from);
 /* Which of its names a node means that reads it as this operand; empty: that is not known. */
 struct cm_str cm_originals_meant(const struct cm_originals *originals, struct cm_str name,
                                  const struct cm_node_proto *node, size_t operand);

@@ -360,17 +360,10 @@ static bool is_folded(const struct untie *u, const struct merged *merged)
 static void record_meant(struct untie *u, const struct group *group, cm_value piece)
 {
     struct cm_value_def *def = cm_value_get(u->module, piece);
-    struct cm_entry_proto *entry = CM_NEW(u->p->arena, struct cm_entry_proto);
     struct cm_tensor_proto *tensor = CM_NEW(u->p->arena, struct cm_tensor_proto);
 
-    entry->key = cm_str(cm_folded_key);
-    entry->value =
-        cm_arena_printf(u->p->arena, "['%.*s']", (int)group->meant.size, group->meant.data);
-    cm_msg_set(&entry->msg, CM_ENTRY_KEY);
-    cm_msg_set(&entry->msg, CM_ENTRY_VALUE);
     *tensor = *def->initializer;
-    tensor->metadata_props = (struct cm_entries){entry, 1};
-    cm_msg_set(&tensor->msg, CM_TENSOR_METADATA_PROPS);
+    cm_originals_record(u->p->arena, tensor, group->meant);
     def->initializer = tensor;
 }
 

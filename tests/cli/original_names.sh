@@ -146,3 +146,63 @@ echo '-- what the network saves, and nothing else, is exported'
 try info saved.onnxtxt --json | grep -A1 original
 try export saved.onnxtxt --to safetensors --list
 try export saved.onnxtxt --to safetensors -o saved.safetensors
+cat >gates.onnxtxt <<'EOT'
+<ir_version: 10, opset_import: ["" : 20], producer_name: "pytorch">
+<metadata_props: ["pkg.torch.export.ExportedProgram.graph_signature": "
+p_r_bias_ih: PARAMETER target='r.bias_ih'
+p_r_bias_hh: PARAMETER target='r.bias_hh'
+x: USER_INPUT
+"]> gates (float[N,2] x) => (float[N,2] y)
+<float[2] "r.bias_ih" = {1, 2}, float[2] "r.bias_hh" = {3, 4}>
+{
+    [a <metadata_props: ["pkg.torch.onnx.fx_node": "%r = call_function[target=torch.ops.aten.lstm.input](args = (%x, [%p_r_bias_ih, %p_r_bias_hh]))",
+                         "pkg.torch.onnx.name_scopes": "['', 'r', 'lstm']"]>] a = Add(x, "r.bias_ih")
+    [b <metadata_props: ["pkg.torch.onnx.fx_node": "%r = call_function[target=torch.ops.aten.lstm.input](args = (%x, [%p_r_bias_ih, %p_r_bias_hh]))",
+                         "pkg.torch.onnx.name_scopes": "['', 'r', 'lstm']"]>] b = Add(a, "r.bias_hh")
+    [c <metadata_props: ["pkg.torch.onnx.fx_node": "%r = call_function[target=torch.ops.aten.lstm.input](args = (%x, [%p_r_bias_ih, %p_r_bias_hh]))",
+                         "pkg.torch.onnx.name_scopes": "['', 'r', 'lstm']"]>] y = Mul(b, "r.bias_hh")
+}
+EOT
+cat >scaled.onnxtxt <<'EOT'
+<ir_version: 10, opset_import: ["" : 20], producer_name: "pytorch">
+<metadata_props: ["pkg.torch.export.ExportedProgram.graph_signature": "
+p_e_weight: PARAMETER target='e.weight'
+x: USER_INPUT
+"]> scaled (int64[N,2] x) => (float[N,2,4] y)
+<float[4,2] "e.weight" = {1, 2, 3, 4, 5, 6, 7, 9}, float[2,4] val_1 = {0.25, 0.75, 1.25, 1.75, 0.5, 1, 1.5, 2.25},
+ float[2,4] val_1 <metadata_props: ["pkg.onnxscript.optimizer.folded_from": "['e.weight', 'mul']"]>>
+{
+    [e] h = Gather("e.weight", x)
+    [o] y = MatMul(h, val_1)
+}
+EOT
+sed -e 's/<metadata_props: \["pkg.torch.export[^>]*//' -e '/^p_e/d' -e '/^x: /d' -e 's/^"\]> //' -e '/folded_from/d' \
+    -e 's/2.25},/2.25}>/' -e 's/val_1/"onnx::MatMul_1"/' -e 's/\[e\]/["\/e\/Gather"]/' -e 's/\[o\]/["\/MatMul"]/' \
+    scaled.onnxtxt >folded.onnxtxt
+cat >weights.onnxtxt <<'EOT'
+<ir_version: 8, opset_import: ["" : 17], producer_name: "pytorch">
+g (float[1] x) => (float[1] y)
+<float[2,3] "q.lora_A.weight" = {1, 2, 3, 4, 5, 6}, float[3,2] "q.lora_B.weight" = {1, 2, 3, 4, 5, 6},
+ float[3,2] "v.lora_B.weight" = {7, 8, 9, 10, 11, 12}, float[3,3] "k.weight" = {1, 2, 3, 4, 5, 6, 7, 8, 9},
+ float[3,3] "v.weight" = {9, 8, 7, 6, 5, 4, 3, 2, 1}>
+{
+    y = Identity(x)
+}
+EOT
+sed -e '/^<float/,/^{/c<float[2] "r.bias_ih" = {5, 6}, float[2] "r.bias_hh" = {7, 8}>\n{' weights.onnxtxt >biases.onnxtxt
+sed -e '/^<float/,/^{/c<float[4,2] "e.weight" = {1, 2, 3, 4, 5, 6, 7, 9}>\n{' weights.onnxtxt >table.onnxtxt
+for file in weights biases table; do
+    "$CAMEO" export $file.onnxtxt --to safetensors -o $file.safetensors 2>/dev/null
+done
+echo '-- import takes merged tensors apart, leaves others alone, and fills nothing that was computed'
+try import merged.onnxtxt weights.safetensors --weights-only --list -o merged.onnx
+try export merged.onnx --to safetensors -o again.safetensors
+try checkpoint info weights.safetensors --dump before >/dev/null
+try checkpoint info again.safetensors --dump after >/dev/null
+for file in before/* after/*; do
+    mv "$file" "${file%%/*}/${file#*/?????.}"
+done
+diff -r before after && echo 'all five tensors are those of the checkpoint'
+try import gates.onnxtxt biases.safetensors --weights-only --list -o gates.onnx
+try import scaled.onnxtxt table.safetensors --weights-only --list -o scaled.onnx
+try import folded.onnxtxt table.safetensors --weights-only --list -o scaled.onnx
