@@ -71,6 +71,7 @@ void cm_originals_part(struct cm_originals *originals, struct cm_arena *arena, s
  */
 void cm_originals_join(struct cm_originals *originals, struct cm_arena *arena, struct cm_str name,
                        struct cm_str to);
+bool cm_original_has_name(const struct cm_original *original, struct cm_str name);
 /* Writes into a tensor that it was folded from the framework's tensor `from`, as exporters do. */
 void cm_originals_record(struct cm_arena *arena, struct cm_tensor_proto *tensor,
                          struct cm_str from);
