@@ -74,6 +74,8 @@ enum cm_status cm_api_produce(struct cm_api_compile *c, struct cm_arena *arena,
 
 /* ---- writing ---- */
 
+enum { OUTPUTS = 3 };
+
 struct output_file {
     const char *path; /* NULL: not written */
     struct cm_str bytes;
@@ -99,27 +101,25 @@ static bool has_weights_file(const struct cm_api_compile *c, const struct cm_pro
 static enum cm_status write_files(struct output_file *files, size_t count,
                                   const atomic_bool *cancel, struct cm_error *err)
 {
+    struct cm_save *saves[OUTPUTS];
+    size_t begun = 0;
+
     for (size_t i = 0; i < count; i++) {
         if (!files[i].path)
             continue;
         CM_TRY(cm_save_begin(&files[i].save, files[i].path, err));
         files[i].save.cancel = cancel;
         CM_TRY(cm_save_write(&files[i].save, files[i].bytes.data, files[i].bytes.size, err));
-        CM_TRY(cm_save_flush(&files[i].save, err));
+        saves[begun++] = &files[i].save;
     }
-    for (size_t i = 0; i < count; i++) {
-        files[i].save.cancel = NULL;
-        if (files[i].path)
-            CM_TRY(cm_save_commit(&files[i].save, err));
-    }
-    return CM_OK;
+    return cm_save_commit_all(saves, begun, err);
 }
 
 enum cm_status cm_api_write_compiled(struct cm_api_compile *c, const struct cm_produced *produced,
                                      struct cm_arena *arena)
 {
     const char *path = c->options.path;
-    struct output_file files[] = {
+    struct output_file files[OUTPUTS] = {
         {.path = has_weights_file(c, produced) ? beside(arena, path, ".weights") : NULL,
          .bytes = produced->weights},
         {.path = c->emit >= CAMEO_EMIT_OBJECT ? beside(arena, path, ".h") : NULL,

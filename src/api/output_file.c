@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/unfinished.h"
 
 struct cameo_file {
     bool grows;
@@ -58,12 +59,14 @@ enum cameo_status cameo_file_commit(struct cameo_file *file, struct cameo_error 
     CM_API_NEED(file, err);
     struct cm_error reason = {0};
 
-    return cm_api_done(file->grows ? CM_OK : cm_save_commit(&file->whole, &reason), &reason, err);
+    return cm_api_done(file->grows ? cm_stream_finish(&file->stream, &reason)
+                                   : cm_save_commit(&file->whole, &reason),
+                       &reason, err);
 }
 
 void cameo_remove_unfinished(void)
 {
-    cm_saves_remove();
+    cm_unfinished_remove();
 }
 
 void cameo_file_free(struct cameo_file *file)

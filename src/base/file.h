@@ -66,20 +66,18 @@ enum cm_status cm_save_write(struct cm_save *save, const void *bytes, size_t siz
 /* Zeros up to a multiple of alignment. */
 enum cm_status cm_save_align(struct cm_save *save, size_t alignment,
                              struct cm_error *err) CM_MUST_CHECK;
-/* Writes and syncs all that there is. Of several files that belong together each is flushed before
- * the first is committed: a commit then has nothing left to do but to rename. */
-enum cm_status cm_save_flush(struct cm_save *save, struct cm_error *err) CM_MUST_CHECK;
-/* Syncs and renames; on failure nothing of the old file is lost. Ends the save either way. */
+/* Syncs and renames; on failure nothing of the old file is lost, or the sentence says that the new
+ * one is there. Ends the save either way. */
 enum cm_status cm_save_commit(struct cm_save *save, struct cm_error *err) CM_MUST_CHECK;
-/* Removes the temporary files of all saves that have not ended. For a process that ends without
- * unwinding; a signal handler may call it. */
-void cm_saves_remove(void);
+/* Of several files that belong together: all are complete before the first takes its name. */
+enum cm_status cm_save_commit_all(struct cm_save *const *saves, size_t count,
+                                  struct cm_error *err) CM_MUST_CHECK;
 /* Removes the temporary file. Harmless after a commit and on a zeroed struct. */
 void cm_save_abandon(struct cm_save *save);
 
 /* A file that grows record by record: a log, TensorBoard's events. A record is in the file whole or
- * not at all when cm_stream_append returns; nothing is synced. This and cm_save are the only ways
- * in which files are written: lint refuses others. */
+ * not at all when cm_stream_append returns; it is synced by cm_stream_finish. This and cm_save are
+ * the only ways in which files are written: lint refuses others. */
 struct cm_stream {
     int fd;
     char *path;           /* owned */
@@ -97,7 +95,10 @@ enum cm_status cm_stream_create(struct cm_stream *stream, const char *path, bool
 /* After a failure the next record may be tried all the same: the disk may have room again. */
 enum cm_status cm_stream_append(struct cm_stream *stream, const void *bytes, size_t size,
                                 struct cm_error *err) CM_MUST_CHECK;
-/* Harmless on a closed one. */
+/* Syncs and closes, which is where some file systems say that records could not be kept. Harmless
+ * on a closed one. */
+enum cm_status cm_stream_finish(struct cm_stream *stream, struct cm_error *err) CM_MUST_CHECK;
+/* Without asking. Harmless on a closed one. */
 void cm_stream_close(struct cm_stream *stream);
 
 /* The folder part of path ("." when there is none) and the rest; both live in arena. */

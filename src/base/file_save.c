@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/number.h"
+#include "base/unfinished.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -91,32 +92,6 @@ static enum cm_status check_target(const char *path, bool *exists, struct stat *
     return CM_OK;
 }
 
-/* ---- temporary files of this process ---- */
-
-enum { MOST_UNFINISHED = 64 }; /* further ones are not remembered */
-static _Atomic(const char *) unfinished[MOST_UNFINISHED];
-
-/* Puts to where from stands. */
-static void replace_unfinished(const char *from, const char *to)
-{
-    for (int i = 0; i < MOST_UNFINISHED; i++) {
-        const char *expected = from;
-
-        if (atomic_compare_exchange_strong(&unfinished[i], &expected, to))
-            return;
-    }
-}
-
-void cm_saves_remove(void)
-{
-    for (int i = 0; i < MOST_UNFINISHED; i++) {
-        const char *path = atomic_exchange(&unfinished[i], NULL);
-
-        if (path)
-            unlink(path);
-    }
-}
-
 /* A name may be taken by what a killed process with our number left behind. */
 static enum cm_status create_temporary(struct cm_save *save, mode_t mode, struct cm_error *err)
 {
@@ -132,7 +107,7 @@ static enum cm_status create_temporary(struct cm_save *save, mode_t mode, struct
                  atomic_fetch_add(&counter, 1));
         save->fd = open(save->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (save->fd >= 0) {
-            replace_unfinished(NULL, save->temporary);
+            cm_unfinished_add(save->temporary);
             return CM_OK;
         }
         if (errno != EEXIST && errno != EINTR)
@@ -187,7 +162,7 @@ static void end(struct cm_save *save, bool keep)
     if (save->temporary && !keep)
         unlink(save->temporary);
     if (save->temporary)
-        replace_unfinished(save->temporary, NULL);
+        cm_unfinished_drop(save->temporary);
     cm_free(save->path);
     cm_free(save->temporary);
     cm_free(save->pending);
@@ -387,7 +362,8 @@ static int sync_file(int fd)
     return result != 0 && errno != EINVAL ? -1 : 0;
 }
 
-static enum cm_status sync_folder(const char *path, struct cm_error *err)
+/* A folder may be writable without being readable: then it cannot be synced. */
+static int sync_folder(const char *path)
 {
     const size_t size = (size_t)(cm_path_name(path) - path);
     char folder[PATH_MAX] = ".";
@@ -397,46 +373,89 @@ static enum cm_status sync_folder(const char *path, struct cm_error *err)
         folder[size] = 0;
     }
     const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) /* a folder may be writable without being readable: then it cannot be synced */
-        return CM_OK;
+    if (fd < 0)
+        return 0;
     const int result = sync_file(fd);
     const int error = errno;
     close(fd);
-    return result == 0 ? CM_OK : fail_write(path, error, err);
+    errno = error;
+    return result;
 }
 
-enum cm_status cm_save_flush(struct cm_save *save, struct cm_error *err)
+/* Syncing and closing are where a file system that writes late says that it could not. */
+static enum cm_status complete(struct cm_save *save, struct cm_error *err)
 {
     CM_TRY(flush(save, err));
     CM_TRY(go_on(save, err));
     if (sync_file(save->fd) != 0)
         return fail_write(save->path, errno, err);
-    return go_on(save, err); /* syncing may have taken long */
-}
-
-static enum cm_status finish(struct cm_save *save, struct cm_error *err)
-{
-    CM_TRY(cm_save_flush(save, err));
     const int fd = save->fd;
     save->fd = -1;
     if (close(fd) != 0 && errno != EINTR)
         return fail_write(save->path, errno, err);
-    if (cm_guard_starved())
-        return cm_fail(err, CM_NO_MEMORY, "no memory for all of '%s'", save->path);
-    if (!save->direct && rename(save->temporary, save->path) != 0)
-        return fail_write(save->path, errno, err);
+    CM_TRY(go_on(save, err)); /* syncing may have taken long */
+    return cm_guard_starved() ? cm_fail(err, CM_NO_MEMORY, "no memory for all of '%s'", save->path)
+                              : CM_OK;
+}
+
+static enum cm_status complete_all(struct cm_save *const *saves, size_t count, struct cm_error *err)
+{
+    for (size_t i = 0; i < count; i++)
+        CM_TRY(complete(saves[i], err));
     return CM_OK;
+}
+
+/* *done: how many have their names. */
+static enum cm_status rename_all(struct cm_save *const *saves, size_t count, size_t *done,
+                                 struct cm_error *err)
+{
+    for (; *done < count; ++*done) {
+        const struct cm_save *save = saves[*done];
+
+        if (save->direct || rename(save->temporary, save->path) == 0)
+            continue;
+        struct cm_error why;
+        const enum cm_status status = fail_write(save->path, errno, &why);
+
+        if (*done)
+            return cm_fail(err, status, "%s; '%.300s' is the new one already", why.text,
+                           saves[*done - 1]->path);
+        return cm_fail(err, status, "%s", why.text);
+    }
+    return CM_OK;
+}
+
+/* All are synced, whichever fails. */
+static enum cm_status sync_folders(struct cm_save *const *saves, size_t count, struct cm_error *err)
+{
+    enum cm_status status = CM_OK;
+
+    for (size_t i = 0; i < count; i++)
+        if (!saves[i]->direct && sync_folder(saves[i]->path) != 0 && status == CM_OK)
+            status = cm_fail(err, CM_IO,
+                             PATH_FMT " is written, but it may be lost when the power fails: its "
+                                      "folder cannot be synced: %s",
+                             saves[i]->path, strerror(errno));
+    return status;
+}
+
+enum cm_status cm_save_commit_all(struct cm_save *const *saves, size_t count, struct cm_error *err)
+{
+    size_t done = 0;
+    enum cm_status status = complete_all(saves, count, err);
+
+    if (status == CM_OK)
+        status = rename_all(saves, count, &done, err);
+    if (status == CM_OK)
+        status = sync_folders(saves, count, err);
+    for (size_t i = 0; i < count; i++)
+        end(saves[i], i < done);
+    return status;
 }
 
 enum cm_status cm_save_commit(struct cm_save *save, struct cm_error *err)
 {
-    enum cm_status status = finish(save, err);
-    const bool renamed = status == CM_OK;
-
-    if (renamed && !save->direct)
-        status = sync_folder(save->path, err);
-    end(save, renamed);
-    return status;
+    return cm_save_commit_all(&save, 1, err);
 }
 
 /* ---- files that grow ---- */
@@ -485,6 +504,8 @@ enum cm_status cm_stream_append(struct cm_stream *stream, const void *bytes, siz
 {
     const bool is_file = !stream->fresh.direct;
 
+    if (!stream->path)
+        return cm_fail(err, CM_BAD_ARGUMENT, "the file to write to is closed");
     if (stream->fd < 0)
         return append_first(stream, bytes, size, err);
     if (!write_all(stream->fd, is_file, stream->size, bytes, size)) {
@@ -537,6 +558,20 @@ enum cm_status cm_stream_create(struct cm_stream *stream, const char *path, bool
         return CM_OK;
     cm_stream_close(stream);
     return *exists ? CM_OK : fail_write(path, reason, err);
+}
+
+enum cm_status cm_stream_finish(struct cm_stream *stream, struct cm_error *err)
+{
+    const int fd = stream->fd;
+    const bool is_file = fd >= 0 && !stream->fresh.direct;
+    int error = is_file && sync_file(fd) != 0 ? errno : 0;
+
+    stream->fd = -1;
+    if (fd >= 0 && close(fd) != 0 && errno != EINTR && !error)
+        error = errno;
+    const enum cm_status status = error ? fail_write(stream->path, error, err) : CM_OK;
+    cm_stream_close(stream);
+    return status;
 }
 
 void cm_stream_close(struct cm_stream *stream)

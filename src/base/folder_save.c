@@ -5,20 +5,39 @@
 
 #include "base/arena.h"
 #include "base/memory.h"
+#include "base/unfinished.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SPARE = 64, TRIES = 100, DEPTH_MAX = 16 };
+enum { SPARE = 64, TRIES = 100 };
 
 static enum cm_status fail(const char *path, int error, struct cm_error *err)
 {
     return cm_fail(err, error == ENOENT ? CM_NOT_FOUND : CM_IO, "cannot write '%.600s': %s", path,
                    error == ENOENT ? "its folder does not exist" : strerror(error));
+}
+
+/* Such a one is replaced by the renaming. */
+static bool is_empty_folder(const char *path)
+{
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *entry;
+    bool empty = folder != NULL;
+
+    while (empty && (entry = readdir(folder)))
+        empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+    if (folder)
+        closedir(folder);
+    else if (fd >= 0)
+        close(fd);
+    return empty;
 }
 
 enum cm_status cm_folder_begin(struct cm_folder_save *save, const char *path, struct cm_error *err)
@@ -39,8 +58,7 @@ enum cm_status cm_folder_begin(struct cm_folder_save *save, const char *path, st
         return cm_fail(err, CM_NO_MEMORY, "cannot write '%.600s': out of memory", path);
     }
     memcpy(save->path, path, size);
-    const bool exists = lstat(save->path, &facts) == 0;
-    if (exists && rmdir(save->path) != 0) { /* an empty folder is taken away */
+    if (lstat(save->path, &facts) == 0 && !is_empty_folder(save->path)) {
         cm_folder_abandon(save);
         return cm_fail(err, CM_BAD_ARGUMENT, "cannot write '%.600s': something is there already",
                        path);
@@ -49,8 +67,10 @@ enum cm_status cm_folder_begin(struct cm_folder_save *save, const char *path, st
         memcpy(save->temporary, save->path, size);
         snprintf(save->temporary + size, SPARE, ".tmp-%ld-%u", (long)getpid(),
                  atomic_fetch_add(&counter, 1));
-        if (mkdir(save->temporary, 0777) == 0)
+        if (mkdir(save->temporary, 0777) == 0) {
+            cm_unfinished_add(save->temporary);
             return CM_OK;
+        }
         if (errno != EEXIST)
             break;
     }
@@ -94,61 +114,71 @@ enum cm_status cm_folder_put(struct cm_folder_save *save, struct cm_arena *arena
     return cm_save_commit(&file, err);
 }
 
-static void remove_tree(int parent, const char *name, int depth)
-{
-    const int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
-    const struct dirent *entry;
-
-    while (folder && (entry = readdir(folder))) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        if (unlinkat(fd, entry->d_name, 0) != 0 && depth < DEPTH_MAX)
-            remove_tree(fd, entry->d_name, depth + 1);
-    }
-    if (folder)
-        closedir(folder);
-    else if (fd >= 0)
-        close(fd);
-    unlinkat(parent, name, AT_REMOVEDIR);
-}
-
 void cm_folder_abandon(struct cm_folder_save *save)
 {
-    if (save->temporary && save->temporary[0])
-        remove_tree(AT_FDCWD, save->temporary, 0);
+    if (save->temporary) {
+        if (save->temporary[0])
+            cm_remove_tree(save->temporary);
+        cm_unfinished_drop(save->temporary);
+    }
     cm_free(save->temporary);
     cm_free(save->path);
     *save = (struct cm_folder_save){0};
 }
 
-static void sync_folder(const char *path)
+/* One that cannot be opened, or of a file system that has nothing to sync, is left as it is. */
+static int sync_folder(const char *path)
 {
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int error = 0;
 
     if (fd >= 0) {
-        (void)!fsync(fd);
+        error = fsync(fd) != 0 && errno != EINVAL ? errno : 0;
         close(fd);
     }
+    return error;
+}
+
+static enum cm_status rename_folder(struct cm_folder_save *save, struct cm_error *err)
+{
+    const int error = sync_folder(save->temporary);
+
+    if (error)
+        return fail(save->path, error, err);
+    if (cm_guard_starved())
+        return cm_fail(err, CM_NO_MEMORY, "no memory for all of '%s'", save->path);
+    if (rename(save->temporary, save->path) != 0)
+        return errno == EEXIST || errno == ENOTEMPTY
+                   ? cm_fail(err, CM_BAD_ARGUMENT,
+                             "cannot write '%.600s': something is there already", save->path)
+                   : fail(save->path, errno, err);
+    save->temporary[0] = 0;
+    return CM_OK;
+}
+
+static enum cm_status sync_parent(const char *path, struct cm_error *err)
+{
+    const size_t size = (size_t)(cm_path_name(path) - path);
+    char folder[PATH_MAX] = ".";
+
+    if (size > 0 && size < sizeof folder) {
+        memcpy(folder, path, size);
+        folder[size] = 0;
+    }
+    const int error = sync_folder(folder);
+    return error ? cm_fail(err, CM_IO,
+                           "'%.600s' is written, but it may be lost when the power fails: the "
+                           "folder that it is in cannot be synced: %s",
+                           path, strerror(error))
+                 : CM_OK;
 }
 
 enum cm_status cm_folder_commit(struct cm_folder_save *save, struct cm_error *err)
 {
-    enum cm_status status = CM_OK;
+    enum cm_status status = rename_folder(save, err);
 
-    sync_folder(save->temporary);
-    if (cm_guard_starved())
-        status = cm_fail(err, CM_NO_MEMORY, "no memory for all of '%s'", save->path);
-    else if (rename(save->temporary, save->path) != 0)
-        status = fail(save->path, errno, err);
-    else
-        save->temporary[0] = 0;
-    if (!status) {
-        char *end = strrchr(save->path, '/');
-        if (end)
-            *end = 0;
-        sync_folder(!end ? "." : *save->path ? save->path : "/");
-    }
+    if (!status)
+        status = sync_parent(save->path, err);
     cm_folder_abandon(save);
     return status;
 }

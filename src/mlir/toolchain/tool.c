@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/unfinished.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -76,17 +76,9 @@ enum cm_status cm_tool_find(struct cm_arena *arena, const char *name, const char
 
 static void remove_folder(void *what)
 {
-    char *path = what;
-    DIR *folder = opendir(path);
-    const struct dirent *entry;
-
-    while (folder && (entry = readdir(folder)) != NULL)
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            unlinkat(dirfd(folder), entry->d_name, 0);
-    if (folder)
-        closedir(folder);
-    rmdir(path);
-    cm_free(path);
+    cm_remove_tree(what);
+    cm_unfinished_drop(what);
+    cm_free(what);
 }
 
 enum cm_status cm_workspace_open(struct cm_workspace *workspace, struct cm_arena *arena,
@@ -107,6 +99,7 @@ enum cm_status cm_workspace_open(struct cm_workspace *workspace, struct cm_arena
         cm_free(path);
         return CM_IO;
     }
+    cm_unfinished_add(path);
     workspace->path = path;
     cm_arena_defer(arena, remove_folder, path);
     return CM_OK;

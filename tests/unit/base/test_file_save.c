@@ -62,26 +62,54 @@ void test_save__the_old_file_stays_until_the_commit(void)
     folder_remove(&folder);
 }
 
-void test_save__what_is_flushed_is_written_but_has_not_its_name(void)
+void test_save__files_that_belong_together_are_complete_before_one_takes_its_name(void)
 {
     struct cm_error err = {0};
     struct folder folder;
-    struct cm_save save;
-    struct stat facts;
+    struct cm_save first, second;
+    struct cm_save *const both[] = {&first, &second};
     char path[FOLDER_PATH_SIZE];
 
     folder_make(&folder);
     folder_write(&folder, "model", "old");
-    CHECK_OK(cm_save_begin(&save, folder_path(&folder, "model", path), &err), &err);
-    CHECK_OK(cm_save_write(&save, "newer", 5, &err), &err);
-    CHECK_INT(stat(save.temporary, &facts), 0);
-    CHECK_INT(facts.st_size, 0);
-    CHECK_OK(cm_save_flush(&save, &err), &err);
-    CHECK_INT(stat(save.temporary, &facts), 0);
-    CHECK_INT(facts.st_size, 5);
+    CHECK_OK(cm_save_begin(&first, folder_path(&folder, "model", path), &err), &err);
+    CHECK_OK(cm_save_write(&first, "newer", 5, &err), &err);
+    CHECK_OK(cm_save_begin_any(&second, "/dev/full", &err), &err);
+    CHECK_OK(cm_save_write(&second, "bytes", 5, &err), &err);
+    CHECK_FAILS(cm_save_commit_all(both, 2, &err), CM_IO, &err, "'/dev/full': No space left");
     CHECK(folder_holds(&folder, "model", "old"));
-    CHECK_OK(cm_save_commit(&save, &err), &err);
+    CHECK_INT(folder_count(&folder), 1);
+
+    CHECK_OK(cm_save_begin(&first, folder_path(&folder, "model", path), &err), &err);
+    CHECK_OK(cm_save_write(&first, "newer", 5, &err), &err);
+    CHECK_OK(cm_save_begin(&second, folder_path(&folder, "header", path), &err), &err);
+    CHECK_OK(cm_save_write(&second, "bytes", 5, &err), &err);
+    CHECK_OK(cm_save_commit_all(both, 2, &err), &err);
     CHECK(folder_holds(&folder, "model", "newer"));
+    CHECK(folder_holds(&folder, "header", "bytes"));
+    CHECK_INT(folder_count(&folder), 2);
+    folder_remove(&folder);
+}
+
+void test_save__a_name_that_cannot_be_taken_is_told_with_those_that_are(void)
+{
+    struct cm_error err = {0};
+    struct folder folder;
+    struct cm_save first, second;
+    struct cm_save *const both[] = {&first, &second};
+    char path[FOLDER_PATH_SIZE];
+
+    folder_make(&folder);
+    CHECK_OK(cm_save_begin(&first, folder_path(&folder, "header", path), &err), &err);
+    CHECK_OK(cm_save_write(&first, "newer", 5, &err), &err);
+    CHECK_OK(cm_save_begin(&second, folder_path(&folder, "model", path), &err), &err);
+    CHECK_OK(cm_save_write(&second, "bytes", 5, &err), &err);
+    CHECK_INT(mkdir(path, 0700), 0); /* a file cannot be renamed over a folder */
+    CHECK_FAILS(cm_save_commit_all(both, 2, &err), CM_IO, &err, "header' is the new one already");
+    CHECK(strstr(err.text, "model': Is a directory") != NULL);
+    CHECK(folder_holds(&folder, "header", "newer"));
+    CHECK_INT(folder_count(&folder), 2);
+    CHECK_INT(rmdir(path), 0);
     folder_remove(&folder);
 }
 
