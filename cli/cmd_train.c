@@ -26,9 +26,10 @@ static bool last_batch_of(const char *text, enum cameo_last_batch *out)
 }
 
 /* Everything that is wrong is said, not just the first. */
-static bool check_settings(void)
+static int check_settings(void)
 {
     struct train_settings *s = &settings;
+    const char *const models[] = {s->out, s->best};
     enum cameo_last_batch last;
     int wrong = 0;
 
@@ -55,18 +56,28 @@ static bool check_settings(void)
         wrong++, cli_complain("train: --tensorboard-every needs --tensorboard DIR");
     if ((s->patience || s->best) && !s->validate.count)
         wrong++, cli_complain("train: %s needs --validate FILE", s->best ? "--best" : "--patience");
-    /* Nobody wants to hear at the end that the result cannot be written. */
-    const char *const outputs[] = {s->out, s->best, s->profile, s->log};
-    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
-        if (i < 2 && outputs[i] && cli_is_stream(outputs[i]))
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++)
+        if (models[i] && cli_is_stream(models[i]))
             wrong++,
-                cli_complain("train: cannot write '%s': a model needs a regular file", outputs[i]);
-        else
-            wrong += cli_check_writable(outputs[i]) != CLI_YES;
+                cli_complain("train: cannot write '%s': a model needs a regular file", models[i]);
     s->target = cli_training.target;
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     s->effective_threads = s->threads ? (int)s->threads : cores > 0 ? (int)cores : 1;
-    return wrong == 0;
+    return wrong ? CLI_USAGE : CLI_YES;
+}
+
+/* Nobody wants to hear at the end that the result cannot be written. */
+static int check_writable(void)
+{
+    const char *const outputs[] = {settings.out, settings.best, settings.profile, settings.log};
+    int worst = CLI_YES;
+
+    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++) {
+        const int code = cli_check_writable(outputs[i]);
+
+        worst = code > worst ? code : worst;
+    }
+    return worst;
 }
 
 /* ---- opening ---- */
@@ -346,8 +357,8 @@ static int run_and_save(struct train_run *run)
 {
     train_watch_signals(true);
     int code = train_loop(run);
-    cameo_file_free(run->log);
-    cameo_events_free(run->events);
+    train_log_close(run);
+    train_events_close(run);
     if (code == CLI_YES)
         code = finish(run);
     train_watch_signals(false);
@@ -383,12 +394,17 @@ static int train_main(char **operands, int count)
 
     (void)count;
     settings.model = operands[0];
-    if (!check_settings() || cli_placement_check("train") != CLI_YES)
-        return CLI_USAGE;
+    int code = check_settings();
+    if (code == CLI_YES)
+        code = cli_placement_check("train");
+    if (code == CLI_YES)
+        code = check_writable();
+    if (code != CLI_YES)
+        return code;
     if (cli_load_model(settings.model, NULL, &model, &err) != CAMEO_OK)
         return cli_fail(&err);
     cli_note_newer(model);
-    const int code = train(model);
+    code = train(model);
     cameo_model_free(model);
     return code;
 }

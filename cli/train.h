@@ -30,7 +30,7 @@ enum train_output {
 
 struct train_unwritten {
     size_t count;
-    char why[1200]; /* the first could not be written */
+    char why[1200]; /* the first could not be written, or the file not be ended; else empty */
 };
 
 enum { TRAIN_PLACE_SIZE = 4096 };
@@ -45,6 +45,7 @@ struct train_run {
     uint64_t began_at;      /* steps done when this run began */
     double best_loss;       /* of validations before the last */
     size_t differences;     /* between the conditions of the checkpoint and ours */
+    uint64_t kept;          /* the step of the newest checkpoint */
     struct cli_steps steps; /* of the step that is profiled */
     int code;               /* of what failed before the first step */
     struct train_unwritten unwritten[TRAIN_OUTPUTS];
@@ -64,6 +65,8 @@ void train_watch_signals(bool watch);
 /* A file that could not be written does not end the run: that is told at once, and once more when
  * the model is saved. Gives CLI_MACHINE if there was one. */
 void train_note_unwritten(struct train_run *run, enum train_output output, const char *why);
+/* The same of a file that could not be ended: told when the model is saved. */
+void train_note_incomplete(struct train_run *run, enum train_output output, const char *why);
 int train_tell_unwritten(const struct train_run *run);
 /* Saves the model as it is now, to another place than path, whose name it gets. */
 bool train_rescue(const struct train_run *run, const char *path, char *place, size_t size);
@@ -80,6 +83,7 @@ int train_check_memory(struct train_run *run);
 void train_put_number(FILE *to, const char *name, double value);
 void train_clear_line(void);
 int train_log_open(struct train_run *run);
+void train_log_close(struct train_run *run);
 void train_log_step(struct train_run *run, const struct cameo_progress *at);
 void train_log_validation(struct train_run *run, const struct cameo_progress *at);
 double train_seconds(void);
@@ -88,6 +92,7 @@ double train_r_squared(const struct cameo_measure *m);
 
 /* Curves for TensorBoard, if they are asked for; opened when it is known where the run begins. */
 int train_events_open(struct train_run *run);
+void train_events_close(struct train_run *run);
 void train_events_step(struct train_run *run, const struct cameo_progress *at);
 void train_events_epoch(struct train_run *run, const struct cameo_progress *at);
 

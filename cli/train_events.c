@@ -62,6 +62,15 @@ int train_events_open(struct train_run *run)
     return add_settings(run);
 }
 
+void train_events_close(struct train_run *run)
+{
+    struct cameo_error err;
+
+    if (run->events && cameo_events_finish(run->events, &err) != CAMEO_OK)
+        train_note_incomplete(run, TRAIN_EVENTS, err.message);
+    cameo_events_free(run->events);
+}
+
 void train_events_step(struct train_run *run, const struct cameo_progress *at)
 {
     const size_t every = run->settings->tensorboard_every;

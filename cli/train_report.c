@@ -244,6 +244,16 @@ int train_log_open(struct train_run *run)
     return cli_fail(&err);
 }
 
+/* What a file system writes late it may refuse as late as here. */
+void train_log_close(struct train_run *run)
+{
+    struct cameo_error err;
+
+    if (run->log && cameo_file_commit(run->log, &err) != CAMEO_OK)
+        train_note_incomplete(run, TRAIN_LOG, err.message);
+    cameo_file_free(run->log);
+}
+
 /* JSON has no word for what is not finite. */
 void train_put_number(FILE *to, const char *name, double value)
 {

@@ -30,6 +30,14 @@ void train_note_unwritten(struct train_run *run, enum train_output output, const
     cli_complain("train: %s: %s; the training goes on", outputs[output].flag, why);
 }
 
+void train_note_incomplete(struct train_run *run, enum train_output output, const char *why)
+{
+    struct train_unwritten *unwritten = &run->unwritten[output];
+
+    if (!unwritten->count)
+        snprintf(unwritten->why, sizeof unwritten->why, "%s", why);
+}
+
 int train_tell_unwritten(const struct train_run *run)
 {
     int code = CLI_YES;
@@ -37,11 +45,15 @@ int train_tell_unwritten(const struct train_run *run)
     for (size_t i = 0; i < TRAIN_OUTPUTS; i++) {
         const struct train_unwritten *unwritten = &run->unwritten[i];
 
-        if (!unwritten->count)
+        if (!*unwritten->why)
             continue;
-        cli_complain("train: %s: %zu %s%s could not be written: %s", outputs[i].flag,
-                     unwritten->count, outputs[i].what, unwritten->count == 1 ? "" : "s",
-                     unwritten->why);
+        if (unwritten->count)
+            cli_complain("train: %s: %zu %s%s could not be written: %s", outputs[i].flag,
+                         unwritten->count, outputs[i].what, unwritten->count == 1 ? "" : "s",
+                         unwritten->why);
+        else
+            cli_complain("train: %s: the file may be incomplete: %s", outputs[i].flag,
+                         unwritten->why);
         code = CLI_MACHINE;
     }
     if (*run->best_place) {

@@ -2027,7 +2027,8 @@ CAMEO_API enum cameo_status cameo_file_new(const char *path,
 /* One record of a file that grows; after a failure the next one may succeed. */
 CAMEO_API enum cameo_status cameo_file_write(struct cameo_file *file, const void *bytes,
                                              size_t size, struct cameo_error *err);
-/* All is written: the file takes its name. To be called once, after the last write. */
+/* All is written: the file is synced, and one that does not grow takes its name. To be called once,
+ * after the last write. */
 CAMEO_API enum cameo_status cameo_file_commit(struct cameo_file *file, struct cameo_error *err);
 /* Without a commit before it, nothing of a file that does not grow stays. NULL is fine. */
 CAMEO_API void cameo_file_free(struct cameo_file *file);
@@ -2062,6 +2063,10 @@ CAMEO_API enum cameo_status cameo_events_add_scalar(struct cameo_events *events,
 CAMEO_API enum cameo_status cameo_events_add_text(struct cameo_events *events, const char *tag,
                                                   int64_t step, double time, const char *text,
                                                   struct cameo_error *err);
+/* Syncs and closes the file, which is where some file systems say that a point could not be kept.
+ * To be called once, after the last point; the writer is still to be freed. */
+CAMEO_API enum cameo_status cameo_events_finish(struct cameo_events *events,
+                                                struct cameo_error *err);
 
 /* ---- evaluating and predicting ----
  *

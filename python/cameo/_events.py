@@ -40,7 +40,7 @@ class EventWriter(Fixed):
         self._inside.resume(step, time)
 
     def close(self) -> None:
-        """Ends the file; doing so twice does no harm."""
+        """Ends the file, and raises where it could not be kept; doing so twice does no harm."""
         self._inside.close()
 
     def __enter__(self) -> "EventWriter":

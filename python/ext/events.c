@@ -138,6 +138,8 @@ static PyObject *events_close(PyObject *object, PyObject *unused)
 {
     struct ext_events *self = (struct ext_events *)object;
     struct cameo_events *events;
+    struct cameo_error err;
+    enum cameo_status status = CAMEO_OK;
 
     (void)unused;
     Py_BEGIN_ALLOW_THREADS;
@@ -145,8 +147,12 @@ static PyObject *events_close(PyObject *object, PyObject *unused)
     events = self->events;
     self->events = NULL;
     pthread_rwlock_unlock(&self->lock);
+    if (events)
+        status = cameo_events_finish(events, &err);
     cameo_events_free(events);
     Py_END_ALLOW_THREADS;
+    if (status != CAMEO_OK)
+        return ext_raise(ext_state_of(Py_TYPE(object)), &err);
     Py_RETURN_NONE;
 }
 

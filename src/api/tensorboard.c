@@ -64,3 +64,11 @@ enum cameo_status cameo_events_add_text(struct cameo_events *events, const char 
     const struct cm_event_place place = {cm_str(tag), step, time};
     return cm_api_done(cm_events_text(inside(events), &place, cm_str(text), &reason), &reason, err);
 }
+
+enum cameo_status cameo_events_finish(struct cameo_events *events, struct cameo_error *err)
+{
+    CM_API_NEED(events, err);
+    struct cm_error reason = {0};
+
+    return cm_api_done(cm_events_finish(inside(events), &reason), &reason, err);
+}

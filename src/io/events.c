@@ -331,6 +331,14 @@ enum cm_status cm_events_new(const char *folder, struct cm_events **out, struct 
     return CM_OK;
 }
 
+enum cm_status cm_events_finish(struct cm_events *events, struct cm_error *err)
+{
+    pthread_mutex_lock(&events->lock);
+    const enum cm_status status = cm_stream_finish(&events->file, err);
+    pthread_mutex_unlock(&events->lock);
+    return status;
+}
+
 void cm_events_free(struct cm_events *events)
 {
     if (!events)

@@ -33,4 +33,7 @@ enum cm_status cm_events_scalar(struct cm_events *events, const struct cm_event_
 enum cm_status cm_events_text(struct cm_events *events, const struct cm_event_place *place,
                               struct cm_str text, struct cm_error *err) CM_MUST_CHECK;
 
+/* Syncs and closes the file. To be called once, when nobody adds any more. */
+enum cm_status cm_events_finish(struct cm_events *events, struct cm_error *err) CM_MUST_CHECK;
+
 #endif

@@ -280,6 +280,8 @@ ROW(cameo_events_add_text,
     REFUSES("'events'", cameo_events_add_text(NULL, "x", 0, 0, "", err));
     REFUSES("'tag'", cameo_events_add_text((void *)t, NULL, 0, 0, "", err));
     REFUSES("'text'", cameo_events_add_text((void *)t, "x", 0, 0, NULL, err));)
+ROW(cameo_events_finish,
+    REFUSES("'events'", cameo_events_finish(NULL, err));)
 ROW(cameo_model_evaluate, struct cameo_evaluation *evaluation_out;
     REFUSES("'model'", cameo_model_evaluate(NULL, t->dataset, NULL, &evaluation_out, err));
     REFUSES("'dataset'", cameo_model_evaluate(t->model, NULL, NULL, &evaluation_out, err));
@@ -498,6 +500,7 @@ static const struct row rows[] = {
     LISTED(cameo_events_resume),
     LISTED(cameo_events_add_scalar),
     LISTED(cameo_events_add_text),
+    LISTED(cameo_events_finish),
     LISTED(cameo_model_evaluate),
     LISTED(cameo_model_predict),
     LISTED(cameo_dataset_from_arrays),
