@@ -127,9 +127,13 @@ CLI_NORETURN void cli_no_memory(void);
 /* The program at the other end of a pipe has had enough: no failure, but no use to go on either. */
 extern volatile sig_atomic_t cli_reader_gone;
 
-/* Set by Ctrl-C and SIGTERM from now on; a save that is given it ends without leaving anything
- * behind. NULL when there is no memory: then they end the program as ever. */
+/* Set by Ctrl-C, SIGTERM and SIGHUP from now on; a save that is given it ends without leaving
+ * anything behind. NULL when there is no memory: then they end the program as ever. */
 struct cameo_cancel *cli_stop_on_signal(void);
+/* From now on the signals that end the program remove half-written files first. */
+void cli_watch_signals(void);
+/* For signal handlers: ends the program as the signal does, without half-written files. */
+void cli_end_by_signal(int number);
 
 /* What was given, in this call or before, or else the memory that this machine has left, or less
  * where a control group or ulimit -v says so, less a reserve that keeps the machine usable: a run

@@ -127,6 +127,7 @@ static void lose(int number, siginfo_t *info, void *context)
     if (!named)
         say(nameless, sizeof nameless - 1);
     say(end, sizeof end - 1);
+    cameo_remove_unfinished();
     _exit(CLI_MACHINE);
 }
 

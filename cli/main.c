@@ -46,6 +46,7 @@ static int run_command(const struct cli_command *command, int argc, char **argv)
         return CLI_USAGE;
     cli_bound_memory();
     cli_watch_files();
+    cli_watch_signals();
     return command->main(argv, count);
 }
 

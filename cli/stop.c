@@ -1,24 +1,23 @@
-/* Ctrl-C while a file is written: the write ends, and nothing half done stays behind. */
+/* Signals that end the program: nothing half done stays behind. */
 // SPDX-License-Identifier: Apache-2.0
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 
 static struct cameo_cancel *stop;
 
-static void note_stop(int number)
+static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+
+void cli_end_by_signal(int number)
 {
-    (void)number;
-    cameo_cancel_set(stop);
+    cameo_remove_unfinished();
+    signal(number, SIG_DFL);
+    raise(number);
 }
 
-struct cameo_cancel *cli_stop_on_signal(void)
+static void handle(void (*handler)(int))
 {
-    /* A second Ctrl-C ends the program at once. */
-    struct sigaction action = {.sa_handler = note_stop, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
 
-    if (stop || cameo_cancel_new(&stop, NULL) != CAMEO_OK)
-        return stop;
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         struct sigaction old;
@@ -27,5 +26,23 @@ struct cameo_cancel *cli_stop_on_signal(void)
         if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
             (void)!sigaction(numbers[i], &action, NULL);
     }
+}
+
+void cli_watch_signals(void)
+{
+    handle(cli_end_by_signal);
+}
+
+/* A second Ctrl-C ends the program at once. */
+static void note_stop(int number)
+{
+    cameo_cancel_set(stop);
+    signal(number, cli_end_by_signal);
+}
+
+struct cameo_cancel *cli_stop_on_signal(void)
+{
+    if (!stop && cameo_cancel_new(&stop, NULL) == CAMEO_OK)
+        handle(note_stop);
     return stop;
 }

@@ -31,20 +31,26 @@ static void note_interrupt(int number)
         first = clock_ms();
         interrupted = 1;
     } else if (clock_ms() - first > 500) {
-        signal(number, SIG_DFL);
-        raise(number);
+        cli_end_by_signal(number);
     }
 }
 
+/* A shell ignores Ctrl-C for what it starts in the background, where it is sent all the same to
+ * stop a run. What nohup has ignored stays ignored. */
 void train_watch_signals(bool watch)
 {
-    static const int numbers[] = {SIGINT, SIGTERM};
-    struct sigaction action = {.sa_handler = watch ? note_interrupt : SIG_DFL,
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = watch ? note_interrupt : cli_end_by_signal,
                                .sa_flags = SA_RESTART};
 
     sigemptyset(&action.sa_mask);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        (void)!sigaction(numbers[i], &action, NULL);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        struct sigaction old;
+
+        if (numbers[i] != SIGHUP ||
+            (sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler != SIG_IGN))
+            (void)!sigaction(numbers[i], &action, NULL);
+    }
 }
 
 /* ---- conditions ---- */
@@ -185,21 +191,23 @@ static bool tell(void *arg, const struct cameo_progress *at)
     } else if (at->moment == CAMEO_NOT_WRITTEN) {
         go_without(run, at);
     }
+    if (at->checkpoint)
+        run->kept = at->step;
     return run->code == CLI_YES && !cli_reader_gone && !interrupted;
 }
 
 /* ---- before and after ---- */
 
-static int stop(struct train_run *run)
+/* Says where what was trained is, which is saved unless a checkpoint holds it. */
+static int keep(struct train_run *run)
 {
     const struct train_settings *s = run->settings;
     const unsigned long long steps = (unsigned long long)cameo_trainer_steps(run->trainer);
 
-    train_clear_line();
-    if (s->checkpoint && !run->unwritten[TRAIN_CHECKPOINT].count) {
+    if (s->checkpoint && run->kept == steps) {
         cli_complain("stopped after step %llu; the same command with --resume goes on from %s",
                      steps, s->checkpoint);
-        return CLI_CANCELLED;
+        return CLI_YES;
     }
     const int code = train_save(run);
     if (code != CLI_YES)
@@ -208,16 +216,29 @@ static int stop(struct train_run *run)
                  s->checkpoint ? ""
                                : " ('--checkpoint DIR' makes a run that can go on exactly there)");
     cli_saved_put_more(stderr, &run->saved);
-    return CLI_CANCELLED;
+    return CLI_YES;
 }
 
-static int fail(const struct train_run *run, const struct cameo_error *err)
+static int stop(struct train_run *run)
 {
     train_clear_line();
-    if (!run->differences || run->settings->force)
-        return cli_fail(err);
-    cli_complain("train: the result would not be that of one run; --force goes on anyway");
-    return CLI_USAGE;
+    const int code = keep(run);
+    return code == CLI_YES ? CLI_CANCELLED : code;
+}
+
+/* Data that cannot be read any more, or memory that is gone, costs nothing of what was trained. */
+static int fail(struct train_run *run, const struct cameo_error *err)
+{
+    train_clear_line();
+    if (run->differences && !run->settings->force) {
+        cli_complain("train: the result would not be that of one run; --force goes on anyway");
+        return CLI_USAGE;
+    }
+    const int code = cli_fail(err);
+    const bool worth =
+        err->status != CAMEO_DIVERGED && cameo_trainer_steps(run->trainer) > run->began_at;
+    const int kept = worth ? keep(run) : CLI_YES;
+    return kept > code ? kept : code;
 }
 
 int train_loop(struct train_run *run)

@@ -429,16 +429,22 @@ static void take_scalars(struct cm_loop *l, int64_t rows)
 }
 
 /* A batch that was not used comes again, here or in a run that resumes this one; so does a
- * validation. */
-static enum cm_status cancelled(struct cm_loop *l)
+ * validation. What fails in the middle costs no more than a run that was stopped there; a training
+ * that diverged has nothing worth keeping, and older checkpoints stay. */
+static enum cm_status left_off(struct cm_loop *l, enum cm_status status)
 {
     const struct cm_error reason = *l->err;
+    const bool is_between = !l->measuring || !cm_feeder_facts(l->feeder)->feed.endless;
+    if (status == CM_DIVERGED)
+        return status;
+    enum cm_status kept = seek(l);
 
-    CM_TRY(seek(l));
-    if (!l->measuring || !cm_feeder_facts(l->feeder)->feed.endless)
-        CM_TRY(checkpoint(l));
+    if (is_between && (kept == CM_OK || status != CM_CANCELLED))
+        kept = checkpoint(l);
+    if (kept && status == CM_CANCELLED)
+        return kept;
     *l->err = reason;
-    return CM_CANCELLED;
+    return status;
 }
 
 /* A source has no more batches of an epoch, which may be all that it is asked for. */
@@ -585,7 +591,7 @@ static enum cm_status run_whole(struct cm_loop *l)
     tell(l, CM_AT_START, false);
     const enum cm_status status = go_on(l);
     if (status)
-        return status == CM_CANCELLED ? cancelled(l) : status;
+        return left_off(l, status);
     CM_TRY(checkpoint(l));
     l->result->finished = true;
     if (!l->lost_as)

@@ -60,6 +60,38 @@ echo "[$?]"
 plain <said.txt
 "$CAMEO" check stopped.onnx
 
+echo '-- a terminal that is closed'
+start --steps 100000000 --log pipe -o hung.onnx >said.txt 2>&1 &
+trainer=$!
+{
+    read -r line
+    kill -HUP $trainer
+    cat >/dev/null
+} <pipe
+wait $trainer
+echo "[$?]"
+plain <said.txt
+"$CAMEO" check hung.onnx
+
+echo '-- a sample that the model refuses, in the middle'
+cat >table.onnxtxt <<'END'
+<ir_version: 9, opset_import: ["" : 17]>
+net (int64[N] x) => (float[N,1] y)
+<float[4,1] table = {1, 2, 3, 4}>
+{ y = Gather(table, x) }
+END
+{
+    echo x,target
+    for i in 1 2 3 1 2 3 1 2 3 7; do echo $i,$i; done
+} >table.csv
+"$CAMEO" prepare table.onnxtxt --loss mse --optimizer adam -o table.onnx 2>/dev/null
+for flags in '' '--checkpoint middle'; do
+    "$CAMEO" train table.onnx --data table.csv --columns 'x=x target=target' --no-shuffle -b 2 $flags -o half.onnx 2>&1
+    echo "[$?]"
+done
+"$CAMEO" check half.onnx
+ls middle
+
 echo '-- two runs on one folder'
 start --steps 6000 --checkpoint ck --checkpoint-every 100 --log pipe -o one.onnx >said.txt 2>&1 &
 trainer=$!
