@@ -393,17 +393,39 @@ def check_inputs():
 WRITERS = {"src/base/file_save.c": "whole files and files that grow",
            "src/base/file_lock.c": "a lock, with a process id",
            "src/io/spool.c": "a temporary file without a name",
-           "src/mlir/toolchain/tool.c": "a temporary folder of its own"}
+           "src/mlir/toolchain/tool.c": "a temporary folder of its own",
+           "python/cameo/callbacks.py": "a log, line by line, after the first has replaced the old one"}
+
+
+def python_writes(text):
+    """Lines of a Python file that open a file for writing."""
+    def mode(call, at):
+        given = [word.value for word in call.keywords if word.arg == "mode"] + call.args[at:at + 1]
+        return given[0].value if given and isinstance(given[0], ast.Constant) else "?" if given else "r"
+    for call in ast.walk(ast.parse(text)):
+        if not isinstance(call, ast.Call):
+            continue
+        function = call.func
+        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        owner = getattr(getattr(function, "value", None), "id", "")
+        if (isinstance(function, ast.Name) and name == "open" and set(mode(call, 1)) - set("rbt") or
+                name in ("write_text", "write_bytes", "touch", "mkstemp", "NamedTemporaryFile", "savez", "tofile") or
+                (owner, name) in (("os", "open"), ("os", "fdopen"), ("io", "open"), ("shutil", "copy"),
+                                  ("shutil", "copyfile"), ("shutil", "move"), ("numpy", "save"))):
+            yield call.lineno
 
 
 def check_writing():
-    """files are written through cm_save and cm_stream (cli_output in cli/), whole or not at all"""
+    """files are written through cm_save and cm_stream (cli_output in cli/, write_file in Python), whole or not at all"""
     flags = re.compile(r"\bO_(?:WRONLY|RDWR|CREAT|TRUNC|APPEND|TMPFILE)\b|"
-                       r"\b(?:creat|mkstemps?|mkostemps?|tmpfile|tmpnam|freopen)\s*\(")
-    opens = re.compile(r"\b(?:fopen|fdopen)\s*\([^;]*")
-    reads = re.compile(r'"r[be]*"\s*\)|\(\s*"/proc/')  # the mode, or a file that is none
-    found = []
-    for path in files(".c", ".h", folders=("src", "cli")):
+                       r"\b(?:creat(?:64)?|mkstemps?|mkostemps?|tmpfile|tmpnam|tempnam|freopen|truncate)\s*\(|"
+                       r"\b(?:SYS|__NR)_(?:open|openat|creat)\b|"
+                       r"\b(?:ofstream|fstream|filebuf|raw_fd_ostream|ToolOutputFile)\b")
+    opens = re.compile(r"\b(?:fopen|fopen64|fdopen|popen)\s*\([^;]*")
+    reads = re.compile(r'[(,]\s*"r[be]*"\s*\)|\(\s*"/proc/')  # the mode, or a file that is none
+    found = [place(path, number, "opens a file for writing") for path in files(".py", folders=("python/cameo",))
+             if str(path.relative_to(ROOT)) not in WRITERS for number in python_writes(read(path))]
+    for path in files(".c", ".h", ".cc", ".cpp", ".hpp", ".cu", folders=("src", "cli", "python/ext")):
         if str(path.relative_to(ROOT)) in WRITERS:
             continue
         text = read(path)

@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from . import _cameo
 from ._check import Fixed
 
 COLORS = ("#1f6fb4", "#d1641b", "#2c8a3d", "#a8323e", "#6d4fa3", "#7a5a44", "#c2569b", "#5f6b76")
@@ -57,8 +58,7 @@ class History(Fixed, dict[str, list[float]]):
         """The curves as SVG, a picture for each quantity, training and validation in one; written to path if given."""
         svg = _draw(self._panels())
         if path is not None:
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(svg)
+            _cameo.write_file(path, svg.encode())
         return svg
 
     def _panels(self) -> list[tuple[str, list[tuple[str, list[float], list[float]]]]]:

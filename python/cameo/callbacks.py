@@ -9,12 +9,14 @@
 from __future__ import annotations
 
 import csv
+import io
 import os
 import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import IO, TYPE_CHECKING, Any
 
+from . import _cameo
 from ._cameo import ArgumentError
 from ._check import Fixed
 
@@ -140,12 +142,12 @@ class Checkpoint(Callback):
 
 
 class CSVLogger(Callback):
-    """Writes a line for each epoch. append: to what the file has."""
+    """Writes a line for each epoch. append: to what the file has; else the first line replaces it."""
 
     def __init__(self, path: str | os.PathLike[str], append: bool = False):
         self.path, self.append = path, append
-        self._file: IO[str] | None = None
         self._names: list[str] = []
+        self._begun = False
 
     def on_start(self, state: State) -> None:
         old = self.append and os.path.exists(self.path) and os.path.getsize(self.path) > 0
@@ -153,22 +155,25 @@ class CSVLogger(Callback):
         if old:
             with open(self.path, newline="", encoding="utf-8") as file:
                 self._names = next(csv.reader(file), [])
-        self._file = open(self.path, "a" if old else "w", newline="", encoding="utf-8")
+        self._begun = old
+        if not os.access(self.path if os.path.exists(self.path) else os.path.dirname(self.path) or ".", os.W_OK):
+            with open(self.path, "a", encoding="utf-8"):  # to raise as it does, before the first epoch
+                pass
 
     def on_epoch(self, state: State) -> None:
-        assert self._file
         row = {"epoch": state.epoch, "step": state.step, **state.values()}
-        writer = csv.writer(self._file)
+        text = io.StringIO()
+        writer = csv.writer(text)
         if not self._names:
             self._names = list(row)
             writer.writerow(self._names)
         writer.writerow([row.get(name, "") for name in self._names])
-        self._file.flush()
-
-    def on_end(self, state: State) -> None:
-        if self._file:
-            self._file.close()
-            self._file = None
+        if self._begun:
+            with open(self.path, "a", newline="", encoding="utf-8") as file:
+                file.write(text.getvalue())
+        else:
+            _cameo.write_file(self.path, text.getvalue().encode())
+        self._begun = True
 
 
 def in_notebook() -> bool:

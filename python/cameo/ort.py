@@ -377,8 +377,8 @@ class InferenceSession(Fixed):
         if self._events is None:
             return ""
         path = f"{self._options.profile_file_prefix}_{datetime.datetime.now():%Y-%m-%d_%H-%M-%S-%f}.json"
-        with open(path, "w", encoding="utf-8") as file:
-            file.write("[\n" + ",\n".join(json.dumps(event) for event in self._events) + "\n]\n")
+        text = "[\n" + ",\n".join(json.dumps(event) for event in self._events) + "\n]\n"
+        _cameo.write_file(path, text.encode())
         self._events = None
         return path
 

@@ -249,8 +249,8 @@ bool ext_watch_end(struct ext_watch *watch, enum cameo_status status);
 /* Functions of the module, by file; all take a Model first where they are about one. */
 extern PyMethodDef ext_value_functions[], ext_model_functions[], ext_describe_functions[],
     ext_edit_functions[], ext_graph_functions[], ext_derive_functions[], ext_checkpoint_functions[],
-    ext_log_functions[], ext_draw_functions[], ext_sizes_functions[], ext_vjp_functions[],
-    ext_data_functions[], ext_evaluate_functions[], ext_fit_functions[];
+    ext_log_functions[], ext_draw_functions[], ext_files_functions[], ext_sizes_functions[],
+    ext_vjp_functions[], ext_data_functions[], ext_evaluate_functions[], ext_fit_functions[];
 extern PyMethodDef ext_operator_functions[];
 
 #endif

@@ -90,10 +90,23 @@ static PyMethodDef functions[] = {
 };
 
 static PyMethodDef *const tables[] = {
-    functions,          ext_value_functions,    ext_model_functions,  ext_describe_functions,
-    ext_edit_functions, ext_graph_functions,    ext_derive_functions, ext_checkpoint_functions,
-    ext_log_functions,  ext_draw_functions,     ext_sizes_functions,  ext_vjp_functions,
-    ext_data_functions, ext_evaluate_functions, ext_fit_functions,    ext_operator_functions,
+    functions,
+    ext_value_functions,
+    ext_model_functions,
+    ext_describe_functions,
+    ext_edit_functions,
+    ext_graph_functions,
+    ext_derive_functions,
+    ext_checkpoint_functions,
+    ext_log_functions,
+    ext_draw_functions,
+    ext_files_functions,
+    ext_sizes_functions,
+    ext_vjp_functions,
+    ext_data_functions,
+    ext_evaluate_functions,
+    ext_fit_functions,
+    ext_operator_functions,
 };
 
 /* The exceptions by status, and which of Python's own each also is. */

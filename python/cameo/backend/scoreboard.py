@@ -15,6 +15,7 @@ import argparse
 import csv
 import datetime
 import importlib.metadata
+import io
 import json
 import os
 import pathlib
@@ -29,6 +30,7 @@ from typing import Any
 
 import onnx.defs
 
+from .. import _cameo
 from ._command import module_of, pattern
 
 OUTCOMES = ("passed", "failed", "skipped")
@@ -223,12 +225,13 @@ def write(folder: str | os.PathLike[str], outcomes: list[Outcome], versions: lis
     for name, value in (("report", told), ("trend", next_trend(trend, summary)), ("ops", rows),
                         ("pip-list", packages())):
         text = json.dumps(value, indent=4, sort_keys=True)
-        (out / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+        _cameo.write_file(out / f"{name}.json", f"{text}\n".encode())
     for name, table in (("nodes", node_rows(rows)), ("models", model_rows(outcomes, rows)),
                         ("metadata", [("Latest Update", str(now))])):
-        with open(out / f"{name}.csv", "w", encoding="utf-8", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows(table)
-    (out / "scoreboard.md").write_text(page(title, outcomes, rows, summary), encoding="utf-8")
+        rows_as_text = io.StringIO()
+        csv.writer(rows_as_text, lineterminator="\n").writerows(table)
+        _cameo.write_file(out / f"{name}.csv", rows_as_text.getvalue().encode())
+    _cameo.write_file(out / "scoreboard.md", page(title, outcomes, rows, summary).encode())
 
 
 def main(arguments: list[str] | None = None, say: Callable[[str], Any] = print) -> int:

@@ -32,6 +32,7 @@ from typing import Any
 import numpy
 import onnx
 
+from .. import _cameo
 from ._cases import Case, all_cases
 from ._command import module_of, pattern
 
@@ -254,8 +255,7 @@ def main(arguments: list[str] | None = None) -> int:
     result = unittest.TextTestRunner(sys.stdout, verbosity=2 if options.verbose else 1).run(suite)
     report = runner.report
     if options.report:
-        with open(options.report, "w", encoding="utf-8") as file:
-            json.dump(report, file, indent=4, sort_keys=True)
+        _cameo.write_file(options.report, json.dumps(report, indent=4, sort_keys=True).encode())
     print(", ".join(f"{len(report[key])} {key}" for key in ("passed", "failed", "skipped")))
     return 0 if result.wasSuccessful() and report["passed"] else 1
 
