@@ -189,9 +189,10 @@ def unlisted():
                 yield f"cameo {command} {name} {what}: no row has it"
 
 
-make_folder("start")
-for problem in unlisted():
-    print(problem)
-for row in ROWS:
-    try_row(row)
-print(len(ROWS), "command lines")
+if __name__ == "__main__":
+    make_folder("start")
+    for problem in unlisted():
+        print(problem)
+    for row in ROWS:
+        try_row(row)
+    print(len(ROWS), "command lines")
