@@ -173,7 +173,7 @@ void cm_examine_function(struct cm_checker *c, const struct cm_model_place *up, 
         cm_scope_add(c, function->input.items[i], CM_DEF_INPUT);
     if (!(c->flags & CM_CHECK_SKIP_OPSETS))
         examine_versions(c, &here, function, model_imports);
-    cm_examine_nodes(c, &here, &function->node);
+    cm_examine_nodes(c, &here, CM_NESTED_GRAPH, &function->node);
     examine_results(c, &here, function);
     c->function = NULL;
     c->scope = outer;

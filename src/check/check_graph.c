@@ -1,6 +1,7 @@
 /* Graphs: inputs, initializers, order and single assignment of values, outputs, annotations. */
 // SPDX-License-Identifier: Apache-2.0
 #include "check/checker.h"
+#include "graph/node_order.h"
 
 /* A definition that the innermost graph must not repeat; for an algorithm that is also the
  * inference graph around it. */
@@ -58,8 +59,9 @@ static struct cm_def *define_initializer(struct cm_checker *c, const struct cm_m
     if (old && old->depth == c->scope->depth && (old->kind & (CM_DEF_INITIALIZER | CM_DEF_SPARSE)))
         cm_report(c, CM_RULE_CK13, here, "another initializer of this graph has the same name");
     if (c->ir_version <= 3 && !is_input)
-        cm_report(c, CM_RULE_CK14, here, "is not among the graph's inputs, as IR version %lld asks",
-                  (long long)c->ir_version);
+        cm_report_accepted(c, CM_RULE_CK14, here, role == CM_MAIN_GRAPH,
+                           "is not among the graph's inputs, as IR version %lld asks",
+                           (long long)c->ir_version);
     if (c->ir_version >= 4 && is_input && role == CM_NESTED_GRAPH)
         cm_report(c, CM_RULE_ST7, here, "is also an input of this nested graph");
     return cm_scope_add(c, name, kind);
@@ -113,22 +115,37 @@ static bool is_own_result(const struct cm_node_proto *node, struct cm_str name)
     return false;
 }
 
-/* Does another node of the graph or function at hand make it, further on? */
-static bool is_made_later(struct cm_checker *c, const struct cm_nodes *nodes,
-                          const struct cm_node_proto *node, struct cm_str name)
+static void look_ahead(struct cm_checker *c, struct cm_made *made)
 {
-    if (c->made.nodes != nodes) {
-        c->made.nodes = nodes;
-        c->made.names = (struct cm_map){0};
-        for (size_t i = 0; i < nodes->count; i++)
-            for (size_t o = 0; o < nodes->items[i].output.count; o++)
-                cm_map_insert(&c->made.names, c->scratch, nodes->items[i].output.items[o], NULL);
+    struct cm_node_order order;
+
+    made->is_known = true;
+    for (size_t i = 0; i < made->nodes->count; i++)
+        for (size_t o = 0; o < made->nodes->items[i].output.count; o++)
+            cm_map_insert(&made->names, c->scratch, made->nodes->items[i].output.items[o], NULL);
+    if (!made->is_body)
+        made->can_sort = !cm_node_order(c->scratch, c->scratch, made->nodes, &order, NULL);
+}
+
+/* The list of nodes of which a later one makes the name: that of the graph or function at hand, or
+ * of the graph of the model around it. */
+static const struct cm_made *made_later(struct cm_checker *c, const struct cm_node_proto *node,
+                                        struct cm_str name)
+{
+    for (struct cm_made *made = c->made; made; made = made->outer) {
+        if (!made->is_known)
+            look_ahead(c, made);
+        if (!cm_map_find(&made->names, name))
+            continue;
+        if (made == c->made)
+            return is_own_result(node, name) ? NULL : made;
+        return made->can_sort ? made : NULL;
     }
-    return cm_map_find(&c->made.names, name) != NULL && !is_own_result(node, name);
+    return NULL;
 }
 
 static void examine_reads(struct cm_checker *c, const struct cm_model_place *place,
-                          const struct cm_nodes *nodes, const struct cm_node_proto *node)
+                          const struct cm_node_proto *node)
 {
     for (size_t i = 0; i < node->input.count; i++) {
         const struct cm_str name = node->input.items[i];
@@ -136,8 +153,10 @@ static void examine_reads(struct cm_checker *c, const struct cm_model_place *pla
         if (!name.size || cm_scope_find(c->scope, name))
             continue;
         const bool in_function = c->function && c->scope->depth == 1;
-        if (is_made_later(c, nodes, node, name))
-            cm_report_accepted(c, in_function ? CM_RULE_CK73 : CM_RULE_CK15, place,
+        const struct cm_made *later = made_later(c, node, name);
+        if (later)
+            /* ONNX Runtime sorts graphs of the model, but no body of a node or function. */
+            cm_report_accepted(c, in_function ? CM_RULE_CK73 : CM_RULE_CK15, place, later->can_sort,
                                "reads '%.*s', which a later node makes: the nodes are not in "
                                "topological order",
                                CM_STR_FMT(name));
@@ -181,10 +200,12 @@ static void examine_writes(struct cm_checker *c, const struct cm_model_place *pl
 }
 
 void cm_examine_nodes(struct cm_checker *c, const struct cm_model_place *up,
-                      const struct cm_nodes *nodes)
+                      enum cm_graph_role role, const struct cm_nodes *nodes)
 {
+    struct cm_made made = {.nodes = nodes, .outer = c->made, .is_body = role == CM_NESTED_GRAPH};
     struct cm_map names = {0};
 
+    c->made = &made;
     for (size_t i = 0; i < nodes->count; i++) {
         const struct cm_node_proto *node = &nodes->items[i];
         const struct cm_model_place here = CM_PLACE_NODE(up, node, i);
@@ -194,10 +215,11 @@ void cm_examine_nodes(struct cm_checker *c, const struct cm_model_place *up,
             cm_map_insert(&names, c->scratch, node->name, &added);
         if (!added)
             cm_report(c, CM_RULE_ST10, &here, "another node of this graph has the same name");
-        examine_reads(c, &here, nodes, node);
+        examine_reads(c, &here, node);
         cm_examine_node(c, &here, node);
         examine_writes(c, &here, node);
     }
+    c->made = made.outer;
 }
 
 static void examine_outputs(struct cm_checker *c, const struct cm_model_place *up,
@@ -298,13 +320,13 @@ void cm_examine_open_graph(struct cm_checker *c, const struct cm_model_place *up
     struct cm_map outputs = {0};
 
     if (!graph->name.size)
-        cm_report(c, CM_RULE_CK10, &here, "has no name");
+        cm_report_accepted(c, CM_RULE_CK10, &here, role == CM_MAIN_GRAPH, "has no name");
     cm_report_repeated_keys(c, CM_RULE_ST5, &here, &graph->metadata_props);
     if (graph->metadata_props.count)
         cm_report_newer(c, &here, 10, "metadata of parts of a model");
     examine_inputs(c, &here, role, graph);
     examine_initializers(c, &here, role, graph);
-    cm_examine_nodes(c, &here, &graph->node);
+    cm_examine_nodes(c, &here, role, &graph->node);
     examine_outputs(c, &here, role, graph, &outputs);
     examine_value_infos(c, &here, graph, &outputs);
     examine_annotations(c, &here, graph);

@@ -96,7 +96,7 @@ static void report_unknown(struct cm_checker *c, enum cm_rule rule,
     const struct cm_str shown = domain.size ? domain : CM_STR("ai.onnx");
 
     if (is_runtime_addition(domain, node->op_type)) {
-        cm_report_accepted(c, rule, place,
+        cm_report_accepted(c, rule, place, true,
                            "there is no '%.*s' in version %lld of domain 'ai.onnx', where ONNX "
                            "Runtime's optimizer puts it",
                            CM_STR_FMT(node->op_type), (long long)version);

@@ -6,7 +6,8 @@
 
 static void examine_tensor_type(struct cm_checker *c, enum cm_rule rule,
                                 const struct cm_model_place *place,
-                                const struct cm_tensor_type_proto *type, bool complete)
+                                const struct cm_tensor_type_proto *type, bool complete,
+                                bool is_sparse)
 {
     if (complete && !cm_msg_has(&type->msg, CM_TENSOR_TYPE_ELEM_TYPE))
         cm_report(c, rule, place, "its type has no element type");
@@ -14,7 +15,7 @@ static void examine_tensor_type(struct cm_checker *c, enum cm_rule rule,
         cm_report(c, rule == CM_RULE_CK11 ? CM_RULE_ST9 : rule, place,
                   "its element type is %d, which is not known", (int)type->elem_type);
     if (complete && !type->shape)
-        cm_report(c, rule, place, "its type has no shape");
+        cm_report_accepted(c, rule, place, !is_sparse, "its type has no shape");
     cm_report_newer_dtype(c, place, type->elem_type);
 }
 
@@ -47,10 +48,10 @@ void cm_examine_type(struct cm_checker *c, enum cm_rule rule, const struct cm_mo
                      const struct cm_type_proto *type, bool complete)
 {
     if (type->tensor_type) {
-        examine_tensor_type(c, rule, place, type->tensor_type, complete);
+        examine_tensor_type(c, rule, place, type->tensor_type, complete, false);
     } else if (type->sparse_tensor_type) {
         cm_report_newer(c, place, 8, "sparse tensor types");
-        examine_tensor_type(c, rule, place, type->sparse_tensor_type, complete);
+        examine_tensor_type(c, rule, place, type->sparse_tensor_type, complete, true);
     } else if (type->sequence_type) {
         examine_wrapped(c, rule, place, type->sequence_type, complete);
     } else if (type->optional_type) {

@@ -70,6 +70,16 @@ struct cm_imports {
     struct cm_map versions; /* domain ("" for ai.onnx) -> version, as int64_t */
 };
 
+/* What the nodes of a graph or function make, those further on included; found when first asked. */
+struct cm_made {
+    const struct cm_nodes *nodes;
+    struct cm_made *outer; /* of the graph around it */
+    struct cm_map names;
+    bool is_body;  /* of a node or function, which ONNX Runtime does not sort */
+    bool is_known; /* names and can_sort hold */
+    bool can_sort; /* no nodes read each other's results in a circle */
+};
+
 struct cm_checker {
     struct cm_arena *arena;   /* for the findings */
     struct cm_arena *scratch; /* for the run */
@@ -103,10 +113,7 @@ struct cm_checker {
     bool unlooked;      /* here ONNX's checker does not look: what it would refuse counts as ST13 */
     bool names_ignored; /* a node is checked by itself: no scope to look into */
     uint64_t dtypes_seen, features_seen; /* ST4 is reported once each */
-    struct {
-        const struct cm_nodes *nodes; /* whose results are in names; NULL: none yet */
-        struct cm_map names;
-    } made; /* by nodes of the graph or function at hand, those further on included */
+    struct cm_made *made;                /* of the graph or function at hand; NULL outside nodes */
     uint32_t walk;
     size_t walk_budget;
 };
@@ -114,9 +121,9 @@ struct cm_checker {
 /* report.c */
 void cm_report(struct cm_checker *c, enum cm_rule rule, const struct cm_model_place *place,
                const char *format, ...) CM_PRINTF(4, 5);
-/* The same for what ONNX Runtime accepts, which is said after the reason. */
+/* The same, and says after the reason that ONNX Runtime accepts it, where it does. */
 void cm_report_accepted(struct cm_checker *c, enum cm_rule rule, const struct cm_model_place *place,
-                        const char *format, ...) CM_PRINTF(4, 5);
+                        bool accepted, const char *format, ...) CM_PRINTF(5, 6);
 /* Reports rule once for each key that is repeated. */
 void cm_report_repeated_keys(struct cm_checker *c, enum cm_rule rule,
                              const struct cm_model_place *place, const struct cm_entries *entries);
@@ -156,7 +163,7 @@ void cm_examine_graph(struct cm_checker *c, const struct cm_model_place *up,
 void cm_examine_open_graph(struct cm_checker *c, const struct cm_model_place *up,
                            enum cm_graph_role role, const struct cm_graph_proto *graph);
 void cm_examine_nodes(struct cm_checker *c, const struct cm_model_place *up,
-                      const struct cm_nodes *nodes);
+                      enum cm_graph_role role, const struct cm_nodes *nodes);
 void cm_examine_node(struct cm_checker *c, const struct cm_model_place *place,
                      const struct cm_node_proto *node);
 void cm_examine_against_schema(struct cm_checker *c, const struct cm_model_place *place,

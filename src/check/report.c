@@ -173,12 +173,12 @@ void cm_report(struct cm_checker *c, enum cm_rule rule, const struct cm_model_pl
 }
 
 void cm_report_accepted(struct cm_checker *c, enum cm_rule rule, const struct cm_model_place *place,
-                        const char *format, ...)
+                        bool accepted, const char *format, ...)
 {
     va_list args;
 
     va_start(args, format);
-    report(c, rule, place, true, format, args);
+    report(c, rule, place, accepted, format, args);
     va_end(args);
 }
 

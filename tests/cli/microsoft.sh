@@ -94,3 +94,38 @@ try check --tool ort --json order.onnxtxt
 sed 's/Relu(n)/Relu(nothing)/' order.onnxtxt >still.onnxtxt
 try check --tool ort still.onnxtxt
 try check --tool other order.onnxtxt 2>&1
+
+echo '-- that is not said of what ONNX Runtime refuses: a circle, bodies of nodes and functions out of order'
+cat >circle.onnxtxt <<'END'
+<ir_version: 8, opset_import: ["" : 17]>
+circle (float[N,2] x) => (float[N,2] y)
+{
+    y = Relu(n)
+    n = Neg(y)
+}
+END
+cat >bodies.onnxtxt <<'END'
+<ir_version: 8, opset_import: ["" : 17, "my.own" : 1]>
+bodies (float[N,2] x, bool c) => (float[N,2] y)
+{
+    f = my.own.Late(x)
+    y = If(c) <then_branch = then () => (a) { a = Relu(b) b = Neg(f) }, else_branch = otherwise () => (d) { d = Neg(f) }>
+}
+<domain: "my.own", opset_import: ["" : 17]>
+Late (a) => (b) { b = Relu(c) c = Neg(a) }
+END
+try check --tool ort circle.onnxtxt
+try check --tool ort bodies.onnxtxt
+
+echo '-- it is said of a body that reads a later result, types without shapes, initializers of IR version 3'
+cat >later.onnxtxt <<'END'
+<ir_version: 3, opset_import: ["" : 8]>
+later (float[] x, bool c) => (float[] y)
+<float[2] w = {1, 2}>
+{
+    y = If(c) <then_branch = then () => (a) { a = Neg(b) }, else_branch = otherwise () => (d) { d = Neg(x) }>
+    b = Add(x, w)
+}
+END
+try check later.onnxtxt
+try check --tool ort later.onnxtxt

@@ -74,7 +74,8 @@ static void check_values(struct cm_arena *arena)
     CHECK_OK(cm_check_value_info(&values.items[0], &context, arena, &findings, &err), &err);
     CHECK_INT(findings.violations, 1);
     CHECK_STR(findings.items[0].place, "value_info 'x'");
-    CHECK_STR(findings.items[0].reason, "its type has no shape");
+    CHECK_STR(findings.items[0].reason,
+              "its type has no shape; ONNX Runtime accepts this, and so does --tool ort");
 }
 
 void test_check_messages__a_value_needs_a_shape(void)
