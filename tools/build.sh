@@ -14,12 +14,12 @@ release) dir=build ;;
 esac
 
 # Always said: a prefix of an earlier time would stick in CMake's cache.
-arguments="-DCAMEO_DEV=${DEV:-0} -DCMAKE_INSTALL_PREFIX=${PREFIX:-/usr/local}"
+configuration="-DCAMEO_DEV=${DEV:-0} -DCMAKE_INSTALL_PREFIX=${PREFIX:-/usr/local}"
 
 # Reconfigure when asked for something else, or when cmocka or MLIR came after the first time.
 stamp=$dir/configured-as.txt
 log=$dir/configure.log
-if [ ! -f "$dir/CMakeCache.txt" ] || [ "$(cat "$stamp" 2>/dev/null)" != "$arguments" ] ||
+if [ ! -f "$dir/CMakeCache.txt" ] || [ "$(cat "$stamp" 2>/dev/null)" != "$configuration" ] ||
     grep -q '^CMOCKA_LIBRARY:.*NOTFOUND' "$dir/CMakeCache.txt" ||
     { [ -e /usr/lib/llvm-19/include/mlir-c/IR.h ] && [ -e /usr/lib/llvm-19/include/llvm-c/Core.h ] &&
         grep -q '^CAMEO_\(MLIR\|LLVM\)_INCLUDE:.*NOTFOUND' "$dir/CMakeCache.txt"; }; then
@@ -30,11 +30,12 @@ if [ ! -f "$dir/CMakeCache.txt" ] || [ "$(cat "$stamp" 2>/dev/null)" != "$argume
     mkdir -p "$dir"
     echo "configure $preset in $dir"
     # shellcheck disable=SC2086
-    if ! cmake --preset "$preset" $generator $arguments >"$log" 2>&1; then
+    if ! cmake --preset "$preset" $generator "-DCAMEO_DEV=${DEV:-0}" \
+        "-DCMAKE_INSTALL_PREFIX=${PREFIX:-/usr/local}" >"$log" 2>&1; then
         cat "$log"
         exit 1
     fi
-    echo "$arguments" >"$stamp"
+    echo "$configuration" >"$stamp"
 fi
 
 [ $# -gt 0 ] || exit 0

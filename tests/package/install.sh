@@ -116,5 +116,15 @@ if [ -f "$build/share/cameo.1" ]; then
     try "bash completes" test -s "$folder/prefix/share/bash-completion/completions/cameo"
     try "zsh completes" test -s "$folder/prefix/share/zsh/site-functions/_cameo"
 fi
+# `make install` into a folder whose name has a space: one argument, not two.
+mkdir -p "$folder/checkout/tools" "$folder/bin"
+cp "$(dirname "$0")/../../tools/build.sh" "$folder/checkout/tools"
+printf '#!/bin/sh\nprintf "%%s\\n" "$@"\n' >"$folder/bin/cmake"
+chmod +x "$folder/bin/cmake"
+gives_prefix() {
+    PATH="$folder/bin:$PATH" PREFIX="$folder/my programs" sh "$folder/checkout/tools/build.sh" release &&
+        grep -Fx -e "-DCMAKE_INSTALL_PREFIX=$folder/my programs" "$folder/checkout/build/configure.log"
+}
+try "installs into a folder whose name has a space" gives_prefix
 echo "# counts: $passed passed, $failed failed"
 [ $failed -eq 0 ]
