@@ -150,7 +150,7 @@ struct bytes {
 static void put_number(struct cm_arena *arena, struct bytes *to, unsigned field, uint64_t value)
 {
     uint8_t varint[10];
-    const size_t size = cm_wire_put_varint(varint, value);
+    const size_t size = cm_varint_put(varint, value);
 
     *CM_PUSH(arena, to) = (char)(field << 3 | CM_WIRE_VARINT);
     for (size_t i = 0; i < size; i++)

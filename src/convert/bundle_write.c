@@ -227,7 +227,7 @@ static enum cm_status write_text(struct cm_bundle_writing *w, struct cm_save *sa
 {
     uint8_t head[14];
     const uint32_t length = (uint32_t)output->text.size;
-    const size_t size = cm_wire_put_varint(head, length);
+    const size_t size = cm_varint_put(head, length);
     const uint32_t crc = cm_crc32c(0, &length, sizeof length);
     const uint32_t stored = cm_table_checksum(crc);
 
@@ -260,7 +260,7 @@ static void put_number(struct cm_bundle_writing *w, struct message *to, unsigned
                        uint64_t value)
 {
     uint8_t bytes[10];
-    const size_t size = cm_wire_put_varint(bytes, value);
+    const size_t size = cm_varint_put(bytes, value);
 
     if (tag)
         *CM_PUSH(w->arena, to) = (char)tag;

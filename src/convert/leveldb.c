@@ -8,7 +8,7 @@
 
 #include "base/crc32c.h"
 #include "base/number.h"
-#include "onnx/wire.h"
+#include "base/varint.h"
 
 enum {
     FOOTER_SIZE = 48,
@@ -43,6 +43,23 @@ bool cm_table_is(struct cm_str bytes)
 }
 
 /* ---- reading ---- */
+
+/* Bytes that are read one number after the other. */
+struct cursor {
+    const uint8_t *at, *end;
+};
+
+static struct cursor over(struct cm_str bytes)
+{
+    const uint8_t *at = (const uint8_t *)(bytes.data ? bytes.data : "");
+
+    return (struct cursor){at, at + (bytes.data ? bytes.size : 0)};
+}
+
+static bool get_varint(struct cursor *from, uint64_t *value)
+{
+    return cm_varint_get(&from->at, from->end, value) == CM_VARINT_OK;
+}
 
 struct table {
     struct cm_arena *arena;
@@ -92,12 +109,11 @@ struct entry {
     struct cm_str rest, value;
 };
 
-static bool read_entry(struct cm_wire *at, struct entry *out)
+static bool read_entry(struct cursor *at, struct entry *out)
 {
     uint64_t sizes[2];
 
-    if (cm_wire_varint(at, &out->shared) || cm_wire_varint(at, &sizes[0]) ||
-        cm_wire_varint(at, &sizes[1]))
+    if (!get_varint(at, &out->shared) || !get_varint(at, &sizes[0]) || !get_varint(at, &sizes[1]))
         return false;
     const size_t left = (size_t)(at->end - at->at);
     if (sizes[0] > left || sizes[1] > left - sizes[0])
@@ -109,8 +125,7 @@ static bool read_entry(struct cm_wire *at, struct entry *out)
 }
 
 /* The entries of a block, without the list of whole keys behind them. */
-static enum cm_status entries_of(const struct table *table, struct cm_str block,
-                                 struct cm_wire *out)
+static enum cm_status entries_of(const struct table *table, struct cm_str block, struct cursor *out)
 {
     if (block.size < 4)
         return broken(table, "a block is too short");
@@ -118,7 +133,7 @@ static enum cm_status entries_of(const struct table *table, struct cm_str block,
     if (restarts > (block.size - 4) / 4)
         return broken(table, "a block is too short");
     block.size -= 4 + 4 * (size_t)restarts;
-    *out = cm_wire_over(block);
+    *out = over(block);
     return CM_OK;
 }
 
@@ -137,7 +152,7 @@ static enum cm_status next_key(struct table *table, const struct entry *entry)
 
 static enum cm_status visit_block(struct table *table, struct cm_str block)
 {
-    struct cm_wire at;
+    struct cursor at;
 
     CM_TRY(entries_of(table, block, &at));
     table->key.count = 0;
@@ -169,10 +184,10 @@ enum cm_status cm_table_read(struct cm_arena *arena, struct cm_str bytes, cm_tab
 
     if (!cm_table_is(bytes))
         return broken(&table, "it does not end as one");
-    struct cm_wire at = cm_wire_over(
+    struct cursor at = over(
         (struct cm_str){bytes.data + bytes.size - FOOTER_SIZE, FOOTER_SIZE - sizeof(uint64_t)});
     for (size_t i = 0; i < CM_COUNT(handle); i++)
-        if (cm_wire_varint(&at, &handle[i]))
+        if (!get_varint(&at, &handle[i]))
             return broken(&table, "its footer is broken");
     CM_TRY(read_block(&table, handle[0], handle[1], &block)); /* of other facts: none are needed */
     CM_TRY(read_block(&table, handle[2], handle[3], &index));
@@ -182,8 +197,8 @@ enum cm_status cm_table_read(struct cm_arena *arena, struct cm_str bytes, cm_tab
 
         if (!read_entry(&at, &entry))
             return broken(&table, "its list of blocks is cut");
-        struct cm_wire value = cm_wire_over(entry.value);
-        if (cm_wire_varint(&value, &handle[0]) || cm_wire_varint(&value, &handle[1]))
+        struct cursor value = over(entry.value);
+        if (!get_varint(&value, &handle[0]) || !get_varint(&value, &handle[1]))
             return broken(&table, "its list of blocks is broken");
         CM_TRY(read_block(&table, handle[0], handle[1], &block));
         CM_TRY(visit_block(&table, block));
@@ -216,7 +231,7 @@ static void put_varint(struct cm_arena *arena, struct block *block, uint64_t val
 {
     uint8_t bytes[10];
 
-    put(arena, block, bytes, cm_wire_put_varint(bytes, value));
+    put(arena, block, bytes, cm_varint_put(bytes, value));
 }
 
 static void put_entry(struct cm_arena *arena, struct block *block, struct cm_str key,
@@ -244,14 +259,14 @@ static enum cm_status write_block(struct cm_arena *arena, struct cm_save *save, 
                                   struct cm_str *handle, struct cm_error *err)
 {
     uint8_t *place = cm_arena_alloc(arena, 20);
-    size_t size = cm_wire_put_varint(place, save->written);
+    size_t size = cm_varint_put(place, save->written);
 
     if (block->restarts.count == 0)
         *CM_PUSH(arena, &block->restarts) = 0;
     put(arena, block, block->restarts.items, 4 * block->restarts.count);
     const uint32_t count = (uint32_t)block->restarts.count;
     put(arena, block, &count, sizeof count);
-    size += cm_wire_put_varint(place + size, block->bytes.count);
+    size += cm_varint_put(place + size, block->bytes.count);
     *handle = (struct cm_str){(const char *)place, size};
     put(arena, block, "", 1); /* not packed */
     const uint32_t crc = cm_table_checksum(cm_crc32c(0, block->bytes.items, block->bytes.count));
@@ -291,11 +306,11 @@ enum cm_status cm_table_write(struct cm_arena *scratch, struct cm_save *save,
 enum cm_status cm_snappy_unpack(struct cm_arena *arena, struct cm_str packed, struct cm_str *out,
                                 struct cm_error *err)
 {
-    struct cm_wire at = cm_wire_over(packed);
+    struct cursor at = over(packed);
     uint64_t whole;
     size_t done = 0;
 
-    if (cm_wire_varint(&at, &whole) || whole / 64 > packed.size)
+    if (!get_varint(&at, &whole) || whole / 64 > packed.size)
         return cm_fail(err, CM_BAD_MODEL, "a block packed by snappy has an impossible size");
     uint8_t *bytes = cm_arena_alloc(arena, (size_t)whole + 1);
     while (at.at < at.end) {

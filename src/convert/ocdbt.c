@@ -7,6 +7,7 @@
 #include "convert/ocdbt.h"
 
 #include "base/crc32c.h"
+#include "base/varint.h"
 #include "convert/zstd.h"
 
 enum {
@@ -44,17 +45,15 @@ static enum cm_status get_bytes(struct body *b, size_t size, struct cm_str *out,
 
 static enum cm_status get_varint(struct body *b, uint64_t *out, struct cm_error *err)
 {
-    *out = 0;
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-        if (b->at == b->size)
-            return ends(err);
-        const uint8_t byte = b->bytes[b->at++];
+    const uint8_t *at = b->bytes + b->at;
 
-        *out |= (uint64_t)(byte & 127) << shift;
-        if (byte < 128)
-            return CM_OK;
-    }
-    return cm_fail(err, CM_BAD_MODEL, "a number in it is too long");
+    *out = 0;
+    const enum cm_varint_fault fault = cm_varint_get(&at, b->bytes + b->size, out);
+
+    b->at = (size_t)(at - b->bytes);
+    if (fault == CM_VARINT_LONG)
+        return cm_fail(err, CM_BAD_MODEL, "a number in it is too long");
+    return fault ? ends(err) : CM_OK;
 }
 
 static enum cm_status get_column(struct body *b, size_t count, uint64_t **out, struct cm_error *err)

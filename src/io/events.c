@@ -60,7 +60,7 @@ static void put_varint(struct record *r, uint64_t number)
 {
     uint8_t bytes[10];
 
-    put(r, bytes, cm_wire_put_varint(bytes, number));
+    put(r, bytes, cm_varint_put(bytes, number));
 }
 
 static void put_key(struct record *r, unsigned field, enum cm_wire_type type)

@@ -68,7 +68,7 @@ static enum cm_status put_varint(struct writer *w, uint64_t value)
 {
     uint8_t bytes[10];
 
-    return put(w, bytes, cm_wire_put_varint(bytes, value));
+    return put(w, bytes, cm_varint_put(bytes, value));
 }
 
 static enum cm_status put_tag(struct writer *w, const struct cm_field_info *field, unsigned type)
@@ -122,7 +122,7 @@ static enum cm_status put_int64s(struct writer *w, const struct cm_field_info *f
 
     if (packed) {
         for (size_t i = 0; i < count; i++)
-            size += cm_wire_varint_size((uint64_t)items[i]);
+            size += cm_varint_size((uint64_t)items[i]);
         CM_TRY(put_head(w, field, NULL, size));
     }
     for (size_t i = 0; i < count; i++) {

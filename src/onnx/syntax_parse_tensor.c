@@ -22,7 +22,7 @@ static void add_varint(struct cm_lexer *lex, struct bytes *to, uint64_t value)
 {
     uint8_t coded[10];
 
-    add_bytes(lex, to, coded, cm_wire_put_varint(coded, value));
+    add_bytes(lex, to, coded, cm_varint_put(coded, value));
 }
 
 static struct cm_packed packed(const struct bytes *from)

@@ -66,7 +66,7 @@ static size_t put_varints(uint8_t *to, const uint8_t *from, size_t size, enum cm
         memcpy(&value, from + i, width);
         if (extend)
             value = (value ^ sign) - sign;
-        written += cm_wire_put_varint(to + written, value);
+        written += cm_varint_put(to + written, value);
     }
     return written;
 }

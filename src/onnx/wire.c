@@ -11,19 +11,14 @@ struct cm_wire cm_wire_over(struct cm_str bytes)
 
 enum cm_wire_fault cm_wire_varint(struct cm_wire *wire, uint64_t *value)
 {
-    uint64_t sum = 0;
-
-    for (unsigned i = 0; i < 10; i++) {
-        if (wire->at == wire->end)
-            return CM_WIRE_CUT;
-        const uint8_t byte = *wire->at++;
-        sum |= (uint64_t)(byte & 0x7f) << (7 * i);
-        if (!(byte & 0x80)) {
-            *value = sum;
-            return CM_WIRE_OK;
-        }
+    switch (cm_varint_get(&wire->at, wire->end, value)) {
+    case CM_VARINT_OK:
+        return CM_WIRE_OK;
+    case CM_VARINT_CUT:
+        return CM_WIRE_CUT;
+    default:
+        return CM_WIRE_LONG;
     }
-    return CM_WIRE_LONG;
 }
 
 static enum cm_wire_fault take(struct cm_wire *wire, struct cm_wire_field *out, size_t size)
@@ -89,29 +84,6 @@ const struct cm_wire_kind *cm_wire_kind(enum cm_field_kind kind)
     };
 
     return &kinds[kind];
-}
-
-size_t cm_wire_put_varint(uint8_t *out, uint64_t value)
-{
-    size_t size = 0;
-
-    while (value > 0x7f) {
-        out[size++] = (uint8_t)(value | 0x80);
-        value >>= 7;
-    }
-    out[size++] = (uint8_t)value;
-    return size;
-}
-
-size_t cm_wire_varint_size(uint64_t value)
-{
-    size_t size = 1;
-
-    while (value > 0x7f) {
-        size++;
-        value >>= 7;
-    }
-    return size;
 }
 
 /* Puts text before what out already holds at its end; false when there is no room left. */

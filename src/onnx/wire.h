@@ -4,6 +4,7 @@
 #ifndef CM_ONNX_WIRE_H
 #define CM_ONNX_WIRE_H
 
+#include "base/varint.h"
 #include "onnx/descriptor.h"
 
 enum cm_wire_type {
@@ -36,7 +37,7 @@ enum cm_wire_fault {
 };
 
 struct cm_wire cm_wire_over(struct cm_str bytes);
-/* A varint of at most 10 bytes; bits past the 64th are dropped, as protobuf readers do. */
+/* A number as base/varint.h reads it. */
 enum cm_wire_fault cm_wire_varint(struct cm_wire *wire, uint64_t *value);
 /* The next field; there must be bytes left. */
 enum cm_wire_fault cm_wire_next(struct cm_wire *wire, struct cm_wire_field *out);
@@ -50,10 +51,6 @@ struct cm_wire_kind {
 };
 
 const struct cm_wire_kind *cm_wire_kind(enum cm_field_kind kind);
-
-/* The bytes of value as a varint: at most 10, their count is returned. */
-size_t cm_wire_put_varint(uint8_t *out, uint64_t value);
-size_t cm_wire_varint_size(uint64_t value);
 
 /* Members of message structs, reached by offset. Pointers are copied, not aliased: a list of nodes
  * and a list of tensors are different types of one layout. */
