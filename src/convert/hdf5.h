@@ -10,7 +10,9 @@
 #define CM_CONVERT_HDF5_H
 
 #include "base/file.h"
-#include "convert/saved.h"
+#include "base/map.h"
+#include "convert/item.h"
+#include "convert/saved_tensor.h"
 
 struct cm_hdf5_attribute {
     struct cm_str name;
@@ -52,9 +54,11 @@ struct cm_hdf5_output {
     const struct cm_saved_tensor *tensor;
     struct cm_str name; /* attribute "name" of it; empty: none */
 };
-/* Writes a file of outputs to what save has open, as h5py would: version 0. Paths must differ. */
+/* Writes a file of outputs to what save has open, as h5py would: version 0. Paths must differ. The
+ * tensors may lie in mapped files, whose memory is given back. */
 enum cm_status cm_hdf5_write(struct cm_arena *scratch, struct cm_save *save,
-                             const struct cm_saved *saved, const struct cm_hdf5_output *outputs,
-                             size_t count, struct cm_error *err) CM_MUST_CHECK;
+                             const struct cm_saved_mapped *mapped,
+                             const struct cm_hdf5_output *outputs, size_t count,
+                             struct cm_error *err) CM_MUST_CHECK;
 
 #endif

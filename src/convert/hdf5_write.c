@@ -41,7 +41,7 @@ struct node {
 struct writing {
     struct cm_arena *arena;
     struct cm_save *save;
-    const struct cm_saved *saved;
+    const struct cm_saved_mapped *mapped;
     struct node root;
     struct {
         struct cm_str *items;
@@ -413,8 +413,7 @@ static enum cm_status flush(struct writing *w)
 
 static enum cm_status put_data(struct writing *w, const struct cm_saved_tensor *tensor)
 {
-    struct cm_saved_reader reader = {.mapped = w->saved->mapped.items,
-                                     .n_mapped = w->saved->mapped.count};
+    struct cm_saved_reader reader = {.mapped = w->mapped->items, .n_mapped = w->mapped->count};
     const int64_t count = cm_shape_elements(&tensor->shape);
     const size_t width = cm_dtype_size(tensor->dtype);
     const int64_t some = (int64_t)(PIECE / width);
@@ -490,11 +489,12 @@ static void put_superblock(struct writing *w)
 }
 
 enum cm_status cm_hdf5_write(struct cm_arena *scratch, struct cm_save *save,
-                             const struct cm_saved *saved, const struct cm_hdf5_output *outputs,
-                             size_t count, struct cm_error *err)
+                             const struct cm_saved_mapped *mapped,
+                             const struct cm_hdf5_output *outputs, size_t count,
+                             struct cm_error *err)
 {
     struct writing w = {
-        .arena = scratch, .save = save, .saved = saved, .end = SUPERBLOCK_SIZE, .err = err};
+        .arena = scratch, .save = save, .mapped = mapped, .end = SUPERBLOCK_SIZE, .err = err};
 
     for (size_t i = 0; i < count; i++)
         add_output(&w, &outputs[i]);

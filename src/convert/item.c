@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/item.h"
 
-#include "convert/saved.h"
+#include "convert/saved_tensor.h"
 
 #include <math.h>
 

@@ -338,6 +338,6 @@ enum cm_status cm_keras_write_weights(const struct cm_saved *saved, const char *
     CM_TRY(cm_save_begin(save, path, err));
     cm_arena_defer(saved->arena, abandon, save);
     save->cancel = options ? options->cancel : NULL;
-    CM_TRY(cm_hdf5_write(w.arena, save, saved, w.outputs.items, w.outputs.count, err));
+    CM_TRY(cm_hdf5_write(w.arena, save, &saved->mapped, w.outputs.items, w.outputs.count, err));
     return cm_save_commit(save, err);
 }

@@ -5,7 +5,8 @@
 #define CM_CONVERT_MSGPACK_H
 
 #include "base/file.h"
-#include "convert/saved_contents.h"
+#include "convert/item.h"
+#include "convert/saved_tensor.h"
 
 /* flax's extensions, and the key of a map that is an array in chunks. */
 enum { CM_MSGPACK_ARRAY = 1, CM_MSGPACK_COMPLEX = 2, CM_MSGPACK_SCALAR = 3 };

@@ -24,7 +24,7 @@ struct cm_saved_entry *cm_saved_add(struct cm_saved *saved, enum cm_saved_role r
     struct cm_saved_entry *entry = CM_PUSH(saved->arena, &saved->entries);
 
     *entry = (struct cm_saved_entry){.role = role, .name = name, .tensor = tensor};
-    tensor->home = saved;
+    tensor->home = &saved->mapped;
     return entry;
 }
 

@@ -11,79 +11,8 @@
 
 #include "base/map.h"
 #include "convert/item.h"
-#include "tensor/tensor.h"
+#include "convert/saved_tensor.h"
 #include "train/plan.h"
-
-/* ---- tensors ---- */
-
-enum cm_packing { CM_PACKED_NOT, CM_PACKED_ZSTD, CM_PACKED_ZLIB, CM_PACKED_GZIP };
-
-/* A part of a tensor that lies in one place: a box of it, or a run of its elements in row-major
- * order. Pieces may overlap only where they hold the same. */
-struct cm_saved_piece {
-    struct cm_str bytes; /* in a mapped file (or in memory); its size was checked to hold all that
-                            size and stride reach, unless it is packed */
-    enum cm_packing packing; /* of bytes as a whole; unpacked they are unpacked_size bytes */
-    size_t unpacked_size;
-    int64_t offset; /* of the first element in bytes, or in what they unpack to; in elements */
-    bool is_run;    /* elements first[0] .. first[0] + size[0] of the tensor, laid out in a row */
-    int64_t *first; /* by axis of the tensor (one of a run): where the box begins */
-    int64_t *size;
-    int64_t *stride;    /* in elements of bytes, 0 or more; NULL: dense in row-major order */
-    struct cm_str file; /* that it came from, beside the checkpoint's path; for people */
-};
-
-struct cm_saved;
-
-struct cm_saved_tensor {
-    enum cm_dtype dtype;
-    struct cm_shape shape; /* its count was checked (cm_shape_count) */
-    struct {
-        struct cm_saved_piece *items;
-        size_t count, capacity;
-    } pieces;
-    bool zero_elsewhere; /* elements in none of the pieces are 0; else the pieces cover it */
-    /* Two tensors with the same key share their memory in the framework (tied); 0: nobody knows. */
-    uint64_t storage;
-    const struct cm_saved *home; /* whose mapped files it may lie in; set when it is added to it */
-};
-
-/* A dense tensor in one piece; refuses one whose bytes do not have the size that it needs. */
-enum cm_status cm_saved_tensor_new(struct cm_arena *arena, enum cm_dtype dtype,
-                                   const struct cm_shape *shape, struct cm_str bytes,
-                                   struct cm_str file, struct cm_saved_tensor **out,
-                                   struct cm_error *err) CM_MUST_CHECK;
-/* Adds a piece with room for its first, size and stride (zeroed; stride NULL unless wanted). */
-struct cm_saved_piece *cm_saved_piece_add(struct cm_arena *arena, struct cm_saved_tensor *tensor,
-                                          bool with_stride);
-/* Do the pieces lie inside the tensor, have the bytes they need, and cover all of it? Readers call
- * it for each tensor of more than one piece, or of a piece they did not get from
- * cm_saved_tensor_new. */
-enum cm_status cm_saved_tensor_check(struct cm_arena *scratch, const struct cm_saved_tensor *tensor,
-                                     struct cm_error *err) CM_MUST_CHECK;
-
-/* Elements [first, first + count) in row-major order, as bytes of the tensor's own type. Needs no
- * memory beside out but for packed pieces, of which the last one unpacked is kept in `reader`
- * (zeroed at first, released by the caller). */
-struct cm_saved_reader {
-    const struct cm_saved_piece *unpacked;
-    uint8_t *bytes;
-    const struct cm_str *mapped; /* ranges of mapped files, whose memory is given back as they are
-                                    read; NULL: none is */
-    size_t n_mapped;
-};
-void cm_saved_reader_release(struct cm_saved_reader *reader);
-enum cm_status cm_saved_tensor_read(struct cm_saved_reader *reader,
-                                    const struct cm_saved_tensor *tensor, int64_t first,
-                                    int64_t count, void *out, struct cm_error *err) CM_MUST_CHECK;
-/* All of it that lies in mapped files is no longer needed in memory. */
-void cm_saved_tensor_forget(const struct cm_saved_reader *reader,
-                            const struct cm_saved_tensor *tensor);
-/* What a packed piece holds, unpacked_size bytes. */
-enum cm_status cm_unpack(const struct cm_saved_piece *piece, uint8_t *out,
-                         struct cm_error *err) CM_MUST_CHECK;
-/* The one element of a scalar as a number. */
-bool cm_saved_tensor_number(const struct cm_saved_tensor *tensor, double *out);
 
 /* ---- what is in it ---- */
 
@@ -137,8 +66,8 @@ struct cm_saved {
     struct {
         struct cm_str *items;
         size_t count, capacity;
-    } files,    /* that were read, beside path */
-        mapped; /* where those are in memory */
+    } files;                       /* that were read, beside path */
+    struct cm_saved_mapped mapped; /* where those are in memory */
     struct {
         struct cm_saved_entry *items;
         size_t count, capacity;

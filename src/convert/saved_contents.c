@@ -2,11 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/saved_contents.h"
 
-#include "base/memory.h"
 #include "tensor/half_rows.h"
-
-/* Pieces of a tensor that is turned are larger: each goes through all of the source. */
-enum { PIECE = 4 << 20, TURNED_PIECE = 64 << 20 };
 
 struct contents {
     struct cm_contents base; /* first */
@@ -67,26 +63,12 @@ static void release(void *reader)
     cm_saved_reader_release(reader);
 }
 
-/* Do elements that follow each other lie apart? */
-static bool is_turned(const struct cm_saved_tensor *tensor)
-{
-    for (size_t i = 0; i < tensor->pieces.count; i++) {
-        const struct cm_saved_piece *piece = &tensor->pieces.items[i];
-        const int last = tensor->shape.rank - 1;
-
-        if (piece->stride && !piece->is_run && last >= 0 && piece->size[last] > 1 &&
-            piece->stride[last] != 1)
-            return true;
-    }
-    return false;
-}
-
 const struct cm_contents *cm_saved_contents(struct cm_arena *arena, const struct cm_saved *saved,
                                             const struct cm_saved_tensor *tensor, enum cm_dtype as)
 {
     struct contents *c = CM_NEW(arena, struct contents);
 
-    *c = (struct contents){.base = {read_contents, is_turned(tensor) ? TURNED_PIECE : PIECE},
+    *c = (struct contents){.base = {read_contents, cm_saved_tensor_part(tensor)},
                            .tensor = tensor,
                            .as = as,
                            .reader = CM_NEW(arena, struct cm_saved_reader)};
@@ -94,26 +76,4 @@ const struct cm_contents *cm_saved_contents(struct cm_arena *arena, const struct
     c->reader->n_mapped = saved->mapped.count;
     cm_arena_defer(arena, release, c->reader);
     return &c->base;
-}
-
-enum cm_status cm_saved_elements_write(struct cm_save *save, struct cm_saved_reader *reader,
-                                       const struct cm_saved_tensor *tensor, int64_t first,
-                                       int64_t count, struct cm_error *err)
-{
-    const size_t width = cm_dtype_size(tensor->dtype);
-    const int64_t piece = (is_turned(tensor) ? TURNED_PIECE : PIECE) / (int64_t)width;
-    const int64_t most = count < piece ? count : piece;
-    uint8_t *room = cm_malloc((size_t)(most ? most : 1) * width);
-    enum cm_status status =
-        room ? CM_OK : cm_fail(err, CM_NO_MEMORY, "no memory to write a tensor");
-
-    for (int64_t end = first + count; !status && first < end; first += most) {
-        const int64_t now = end - first < most ? end - first : most;
-
-        status = cm_saved_tensor_read(reader, tensor, first, now, room, err);
-        if (!status)
-            status = cm_save_write(save, room, (size_t)now * width, err);
-    }
-    cm_free(room);
-    return status;
 }

@@ -3,7 +3,6 @@
 #ifndef CM_CONVERT_SAVED_CONTENTS_H
 #define CM_CONVERT_SAVED_CONTENTS_H
 
-#include "base/file.h"
 #include "convert/saved.h"
 #include "onnx/tensor_data.h"
 
@@ -12,10 +11,5 @@
  * are: all live in arena. */
 const struct cm_contents *cm_saved_contents(struct cm_arena *arena, const struct cm_saved *saved,
                                             const struct cm_saved_tensor *tensor, enum cm_dtype as);
-
-/* Elements of a tensor, as its bytes, to what is being saved. */
-enum cm_status cm_saved_elements_write(struct cm_save *save, struct cm_saved_reader *reader,
-                                       const struct cm_saved_tensor *tensor, int64_t first,
-                                       int64_t count, struct cm_error *err) CM_MUST_CHECK;
 
 #endif

@@ -2,9 +2,8 @@
  * elements.
  */
 // SPDX-License-Identifier: Apache-2.0
-#include "convert/saved.h"
+#include "convert/saved_tensor.h"
 
-#include "base/file.h"
 #include "base/memory.h"
 #include "base/number.h"
 
@@ -203,12 +202,12 @@ static void copy_strided(uint8_t *to, const uint8_t *from, size_t width, int64_t
 static void forget(const struct cm_saved_reader *reader, const struct cm_saved_tensor *tensor,
                    const void *bytes, size_t size)
 {
-    const struct cm_saved *home = tensor->home;
+    const struct cm_saved_mapped *home = tensor->home;
 
     if (reader->n_mapped)
         cm_mapped_forget(reader->mapped, reader->n_mapped, bytes, size);
     else if (home)
-        cm_mapped_forget(home->mapped.items, home->mapped.count, bytes, size);
+        cm_mapped_forget(home->items, home->count, bytes, size);
 }
 
 /* Rows of a plane, one after the other along the last but one axis, wanted from element `begin` of
@@ -466,4 +465,49 @@ bool cm_saved_tensor_number(const struct cm_saved_tensor *tensor, double *out)
     const struct cm_tensor scalar = cm_tensor_borrow(dtype, &CM_SCALAR, room.bytes);
     *out = cm_tensor_real(&scalar, 0);
     return true;
+}
+
+/* ---- writing ---- */
+
+enum { PART = 4 << 20, TURNED_PART = 64 << 20 };
+
+/* Do elements that follow each other lie apart? */
+static bool is_turned(const struct cm_saved_tensor *tensor)
+{
+    for (size_t i = 0; i < tensor->pieces.count; i++) {
+        const struct cm_saved_piece *piece = &tensor->pieces.items[i];
+        const int last = tensor->shape.rank - 1;
+
+        if (piece->stride && !piece->is_run && last >= 0 && piece->size[last] > 1 &&
+            piece->stride[last] != 1)
+            return true;
+    }
+    return false;
+}
+
+size_t cm_saved_tensor_part(const struct cm_saved_tensor *tensor)
+{
+    return is_turned(tensor) ? TURNED_PART : PART;
+}
+
+enum cm_status cm_saved_elements_write(struct cm_save *save, struct cm_saved_reader *reader,
+                                       const struct cm_saved_tensor *tensor, int64_t first,
+                                       int64_t count, struct cm_error *err)
+{
+    const size_t width = cm_dtype_size(tensor->dtype);
+    const int64_t piece = (int64_t)(cm_saved_tensor_part(tensor) / width);
+    const int64_t most = count < piece ? count : piece;
+    uint8_t *room = cm_malloc((size_t)(most ? most : 1) * width);
+    enum cm_status status =
+        room ? CM_OK : cm_fail(err, CM_NO_MEMORY, "no memory to write a tensor");
+
+    for (int64_t end = first + count; !status && first < end; first += most) {
+        const int64_t now = end - first < most ? end - first : most;
+
+        status = cm_saved_tensor_read(reader, tensor, first, now, room, err);
+        if (!status)
+            status = cm_save_write(save, room, (size_t)now * width, err);
+    }
+    cm_free(room);
+    return status;
 }

@@ -6,6 +6,8 @@
 #include "convert/msgpack.h"
 #include "convert/zstd.h"
 
+#include <math.h>
+
 struct zarr {
     struct cm_arena *arena;
     struct cm_zarr_store *store;

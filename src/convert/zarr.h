@@ -4,7 +4,7 @@
 #ifndef CM_CONVERT_ZARR_H
 #define CM_CONVERT_ZARR_H
 
-#include "convert/saved.h"
+#include "convert/saved_tensor.h"
 
 struct cm_zarr_store {
     /* The bytes under a key, which is valid during the call; *found false: nothing is there. */

@@ -4,7 +4,7 @@
 #ifndef CM_CONVERT_ZSTD_H
 #define CM_CONVERT_ZSTD_H
 
-#include "convert/saved.h"
+#include "convert/saved_tensor.h"
 
 /* What a zstd frame holds, in arena; refuses more than `most` bytes. */
 enum cm_status cm_zstd_read(struct cm_arena *arena, struct cm_str packed, size_t most,
