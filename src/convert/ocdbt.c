@@ -177,7 +177,7 @@ static enum cm_status open_body(struct cm_arena *arena, struct cm_str bytes, uin
 /* ---- the tree ---- */
 
 struct tree {
-    struct cm_saved_place *place;
+    const struct cm_ocdbt_files *files;
     struct cm_ocdbt *out;
     struct cm_arena *arena;
     size_t nodes;
@@ -194,7 +194,7 @@ static enum cm_status get_lying(struct tree *t, const struct lying *at, struct c
 {
     struct cm_str bytes = CM_STR_NONE;
 
-    CM_TRY(cm_place_map(t->place, at->file, &bytes, err));
+    CM_TRY(t->files->map(t->files->arg, at->file, &bytes, err));
     if (at->offset > bytes.size || at->length > bytes.size - at->offset)
         return cm_fail(err, CM_BAD_MODEL, "%.*s has %zu bytes, needs %llu at %llu",
                        CM_STR_FMT(at->file), bytes.size, (unsigned long long)at->length,
@@ -367,18 +367,18 @@ static enum cm_status find_root(struct body *b, struct lying *root, uint64_t *he
     return *keys ? pick_file(&files, columns[FILE_NUMBER][count - 1], root, err) : CM_OK;
 }
 
-enum cm_status cm_ocdbt_read(struct cm_saved_place *place, struct cm_ocdbt *out,
-                             struct cm_error *err)
+enum cm_status cm_ocdbt_read(struct cm_arena *arena, const struct cm_ocdbt_files *files,
+                             struct cm_ocdbt *out, struct cm_error *err)
 {
     static const char name[] = "manifest.ocdbt";
-    struct tree t = {.place = place, .out = out, .arena = place->arena};
+    struct tree t = {.files = files, .out = out, .arena = arena};
     struct lying root = {0};
     uint64_t height = 0, keys = 0;
     struct cm_str bytes = CM_STR_NONE;
     struct body body;
 
     *out = (struct cm_ocdbt){0};
-    CM_TRY(cm_place_map(place, cm_str(name), &bytes, err));
+    CM_TRY(files->map(files->arg, cm_str(name), &bytes, err));
     enum cm_status status = open_body(t.arena, bytes, manifest_magic, &body, err);
     if (!status)
         status = find_root(&body, &root, &height, &keys, err);

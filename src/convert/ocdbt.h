@@ -4,7 +4,7 @@
 #ifndef CM_CONVERT_OCDBT_H
 #define CM_CONVERT_OCDBT_H
 
-#include "convert/format.h"
+#include "base/arena.h"
 
 struct cm_ocdbt_value {
     struct cm_str key, bytes;
@@ -16,9 +16,16 @@ struct cm_ocdbt {
     size_t count, capacity;
 };
 
-/* All keys of the store in `place` whose manifest is 'manifest.ocdbt'. Values stay in their files.
- */
-enum cm_status cm_ocdbt_read(struct cm_saved_place *place, struct cm_ocdbt *out,
-                             struct cm_error *err) CM_MUST_CHECK;
+/* Where the files of a store are. */
+struct cm_ocdbt_files {
+    /* The bytes of a file of the store's folder, which stay where they are until the end of the
+     * arena. */
+    enum cm_status (*map)(void *arg, struct cm_str name, struct cm_str *out, struct cm_error *err);
+    void *arg;
+};
+
+/* All keys of the store whose manifest is 'manifest.ocdbt'. Values stay in their files. */
+enum cm_status cm_ocdbt_read(struct cm_arena *arena, const struct cm_ocdbt_files *files,
+                             struct cm_ocdbt *out, struct cm_error *err) CM_MUST_CHECK;
 
 #endif

@@ -175,6 +175,12 @@ static enum cm_status add_array(struct store *store, struct cm_str key, struct c
     return CM_OK;
 }
 
+static enum cm_status map_file(void *place, struct cm_str name, struct cm_str *out,
+                               struct cm_error *err)
+{
+    return cm_place_map(place, name, out, err);
+}
+
 static enum cm_status open_store(struct store *store, struct cm_saved_place *place,
                                  struct cm_error *err)
 {
@@ -187,7 +193,8 @@ static enum cm_status open_store(struct store *store, struct cm_saved_place *pla
             CM_TRY(add_array(store, place->names.items[i], err));
         return CM_OK;
     }
-    CM_TRY(cm_ocdbt_read(place, &store->values, err));
+    const struct cm_ocdbt_files files = {map_file, place};
+    CM_TRY(cm_ocdbt_read(place->arena, &files, &store->values, err));
     for (size_t i = 0; i < store->values.count; i++)
         *cm_map_insert(&store->by_key, place->arena, store->values.items[i].key, NULL) = i + 1;
     for (size_t i = 0; i < store->values.count; i++)
