@@ -7,7 +7,7 @@
 #include "base/parallel.h"
 #include "base/peak.h"
 #include "codec/image.h"
-#include "io/array_formats.h"
+#include "io/inflate.h"
 #include "mlir/toolchain/open.h"
 
 bool cameo_backend(size_t index, struct cameo_backend *out)

@@ -5,7 +5,7 @@
 #include "base/library.h"
 #include "base/memory.h"
 #include "base/number.h"
-#include "io/array_formats.h"
+#include "io/inflate.h"
 
 #include <pthread.h>
 

@@ -1,7 +1,7 @@
 /* Deflate through zlib, which is opened when a compressed file comes, and the check sum of zip
  * files. */
 // SPDX-License-Identifier: Apache-2.0
-#include "io/array_formats.h"
+#include "io/inflate.h"
 
 #include "base/library.h"
 #include "base/memory.h"

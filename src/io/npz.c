@@ -1,6 +1,7 @@
 /* .npz: a zip file whose members are .npy files, stored or deflated. */
 // SPDX-License-Identifier: Apache-2.0
 #include "io/array_formats.h"
+#include "io/inflate.h"
 
 #include "base/map.h"
 #include "base/number.h"

@@ -2,6 +2,7 @@
  * deflated members are unpacked. */
 // SPDX-License-Identifier: Apache-2.0
 #include "io/array_formats.h"
+#include "io/inflate.h"
 #include "io/rows.h"
 #include "io/spool.h"
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/zip.h"
 
-#include "io/array_formats.h"
+#include "io/inflate.h"
 
 enum {
     END_SIZE = 22, /* of the record at the end of a zip file */

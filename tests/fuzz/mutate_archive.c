@@ -1,7 +1,7 @@
 /* Changes of files by what they say that they are: archives by their members, headers apart from
  * data, lengths and check sums computed again. */
 // SPDX-License-Identifier: Apache-2.0
-#include "io/array_formats.h"
+#include "io/inflate.h"
 #include "io/zip.h"
 #include "mutate.h"
 
