@@ -5,7 +5,8 @@
 
 #include "base/number.h"
 #include "convert/huggingface.h"
-#include "convert/pickle.h"
+#include "convert/torch_file.h"
+#include "convert/torch_pickle.h"
 #include "convert/torch_state.h"
 
 enum { GAP_MAX = 100000 }; /* entries of a list that nobody stored */

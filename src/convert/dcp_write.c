@@ -4,8 +4,9 @@
 #include "convert/hold.h"
 
 #include "base/folder_save.h"
-#include "convert/pickle.h"
 #include "convert/pickle_write.h"
+#include "convert/torch_file.h"
+#include "convert/torch_pickle.h"
 #include "convert/torch_state.h"
 
 #define METADATA "torch.distributed.checkpoint.metadata."

@@ -1,18 +1,28 @@
-/* The pickle machine, as files of torch.save and of torch.distributed.checkpoint need it: opcodes
- * move values, names of classes stay names, nothing is called. What a few known names would have
- * made (dictionaries, tensors, arrays and numbers of NumPy) becomes a plain value; everything else
- * is an object with what it was called with and its state. Not for other formats. */
+/* The pickle machine: opcodes move values, names of classes stay names, nothing is called. What a
+ * few known names would have made (dictionaries, arrays and numbers of NumPy, and what a framework
+ * lists) becomes a plain value; everything else is an object with what it was called with and its
+ * state. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_CONVERT_PICKLE_H
 #define CM_CONVERT_PICKLE_H
 
-#include "convert/torch_file.h"
+#include "convert/item.h"
+#include "convert/saved_tensor.h"
 
 struct cm_pickle;
+struct cm_pickle_call;
 
 /* What a persistent id stands for. */
 typedef enum cm_status cm_pickle_persistent_fn(struct cm_pickle *pickle, const struct cm_item *id,
                                                struct cm_item **out, struct cm_error *err);
+
+/* What calling a name would have made. */
+typedef enum cm_status cm_pickle_call_fn(struct cm_pickle_call *call, struct cm_item **out);
+struct cm_pickle_known {
+    const char *module; /* what Python 2 called otherwise has its new name here */
+    const char *name;
+    cm_pickle_call_fn *call;
+};
 
 /* A tensor whose storage has no bytes yet. */
 struct cm_pickle_view {
@@ -27,6 +37,8 @@ struct cm_pickle {
     struct cm_str file;                  /* that tensors are said to come from */
     cm_pickle_persistent_fn *persistent; /* NULL: there are none */
     void *arg;                           /* for persistent */
+    const struct cm_pickle_known *known; /* names of a framework, besides Python's and NumPy's */
+    size_t n_known;
     struct {
         struct cm_pickle_view *items;
         size_t count, capacity;
@@ -46,7 +58,7 @@ struct cm_pickle {
 enum cm_status cm_pickle_run(struct cm_pickle *pickle, struct cm_item **out,
                              struct cm_error *err) CM_MUST_CHECK;
 
-/* ---- between pickle.c, pickle_call.c and torch_file.c ---- */
+/* ---- for those who know names ---- */
 
 /* Counts what was made; all items of the machine are made here. */
 struct cm_item *cm_pickle_item(struct cm_pickle *pickle, enum cm_item_kind kind);
@@ -65,15 +77,24 @@ struct cm_pickle_call {
     int depth;
     struct cm_error *err;
 };
-typedef enum cm_status cm_pickle_call_fn(struct cm_pickle_call *call, struct cm_item **out);
 static inline const struct cm_item *cm_pickle_argument(const struct cm_pickle_call *call,
                                                        size_t index)
 {
     return cm_item_at(call->arguments, index);
 }
 enum cm_status cm_pickle_bad_arguments(const struct cm_pickle_call *call);
+/* A whole number that is not negative? Not a tensor of one element, whose bytes may come later. */
+bool cm_pickle_is_count(const struct cm_item *item, int64_t *out);
 bool cm_pickle_read_shape(const struct cm_item *list, struct cm_shape *out);
-cm_pickle_call_fn cm_torch_call_tensor, cm_torch_call_nested, cm_torch_call_refused;
+/* list(..), tuple(..), set(..), torch.Size(..), deque(.., most): the first argument as a list. */
+cm_pickle_call_fn cm_pickle_call_list;
+/* int(x), str(x), bytes(x), bytearray(x) of what is plain already; and functions that give their
+ * first argument back: parameters, arrays of a device. */
+cm_pickle_call_fn cm_pickle_call_first;
+/* A call of another name inside this call. */
+enum cm_status cm_pickle_call_inner(struct cm_pickle_call *call, const struct cm_item *function,
+                                    const struct cm_item *arguments,
+                                    struct cm_item **out) CM_MUST_CHECK;
 /* BUILD: gives an object its state. */
 enum cm_status cm_pickle_build(struct cm_pickle *pickle, struct cm_item *object,
                                const struct cm_item *state, struct cm_error *err) CM_MUST_CHECK;
@@ -87,19 +108,5 @@ struct cm_str cm_pickle_digits(struct cm_arena *arena, struct cm_str bytes);
  * in Latin-1, those of characters only. */
 enum cm_status cm_pickle_unescape(struct cm_arena *arena, struct cm_str in, bool is_string,
                                   struct cm_str *out, struct cm_error *err) CM_MUST_CHECK;
-
-/* A storage: an object whose `tensor` is all of it, in a row. bytes.data NULL: it comes later. */
-enum cm_status cm_torch_storage(struct cm_pickle *pickle, struct cm_str name, enum cm_dtype dtype,
-                                int64_t count, struct cm_str bytes, struct cm_item **out,
-                                struct cm_error *err) CM_MUST_CHECK;
-/* Says where a view's bytes are, once its storage has them. */
-void cm_torch_place_view(struct cm_saved_tensor *tensor, const struct cm_saved_tensor *storage);
-
-/* PyTorch's element types: "torch.float32" or "torch.FloatStorage"; CM_UNDEFINED: none of them. */
-enum cm_dtype cm_torch_dtype(struct cm_str name);
-/* And back, without the "torch."; NULL: it has none. Types without a storage of their own are
- * bytes there. */
-const char *cm_torch_dtype_name(enum cm_dtype dtype);
-const char *cm_torch_storage_name(enum cm_dtype dtype);
 
 #endif

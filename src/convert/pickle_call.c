@@ -1,4 +1,5 @@
-/* Names that pickles of checkpoints call, and what plain values they stand for. */
+/* Names of Python and NumPy that pickles of checkpoints call, and what plain values they stand for.
+ */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
 #include "convert/pickle.h"
@@ -50,8 +51,7 @@ static enum cm_status call_map(struct cm_pickle_call *call, struct cm_item **out
     return CM_OK;
 }
 
-/* list(..), tuple(..), set(..), torch.Size(..), deque(.., most). */
-static enum cm_status call_list(struct cm_pickle_call *call, struct cm_item **out)
+enum cm_status cm_pickle_call_list(struct cm_pickle_call *call, struct cm_item **out)
 {
     const struct cm_item *from = cm_pickle_argument(call, 0);
 
@@ -60,9 +60,7 @@ static enum cm_status call_list(struct cm_pickle_call *call, struct cm_item **ou
     return CM_OK;
 }
 
-/* int(x), str(x), bytes(x), bytearray(x) of what is plain already; and functions that give their
- * first argument back: parameters, arrays of a device. */
-static enum cm_status call_first(struct cm_pickle_call *call, struct cm_item **out)
+enum cm_status cm_pickle_call_first(struct cm_pickle_call *call, struct cm_item **out)
 {
     const struct cm_item *from = cm_pickle_argument(call, 0);
 
@@ -90,8 +88,7 @@ static enum cm_status call_new(struct cm_pickle_call *call, struct cm_item **out
     if (!class || class->kind != CM_ITEM_OBJECT)
         return cm_pickle_bad_arguments(call);
     const struct cm_item none = {.kind = CM_ITEM_LIST};
-    struct cm_pickle_call inner = {call->pickle, class, &none, call->depth + 1, call->err};
-    return make(&inner, out);
+    return cm_pickle_call_inner(call, class, &none, out);
 }
 
 /* _codecs.encode(text, 'latin1'): how bytes are written in protocols that have none. */
@@ -120,6 +117,25 @@ static enum cm_status call_encode(struct cm_pickle_call *call, struct cm_item **
 }
 
 /* ---- NumPy ---- */
+
+bool cm_pickle_is_count(const struct cm_item *item, int64_t *out)
+{
+    *out = item && item->kind == CM_ITEM_INT ? item->number : -1;
+    return *out >= 0;
+}
+
+bool cm_pickle_read_shape(const struct cm_item *list, struct cm_shape *out)
+{
+    int64_t count;
+
+    if (!cm_pickle_is_list(list, 0) || list->entries.count > CM_MAX_RANK)
+        return false;
+    out->rank = (int)list->entries.count;
+    for (int i = 0; i < out->rank; i++)
+        if (!cm_pickle_is_count(cm_item_at(list, (size_t)i), &out->dims[i]))
+            return false;
+    return cm_shape_count(out, &count);
+}
 
 /* numpy.dtype('f4', False, True), with its byte order in its state. */
 static enum cm_dtype numpy_dtype(const struct cm_item *item)
@@ -225,58 +241,25 @@ static enum cm_status call_frombuffer(struct cm_pickle_call *call, struct cm_ite
                         cm_str_is(order, "F"), call->err);
 }
 
-/* ---- PyTorch: the rest is in pickle_torch.c ---- */
-
-/* _rebuild_from_type_v2(function, type, arguments, state): a subclass of tensor. */
-static enum cm_status call_from_type(struct cm_pickle_call *call, struct cm_item **out)
-{
-    const struct cm_item *function = cm_pickle_argument(call, 0),
-                         *arguments = cm_pickle_argument(call, 2);
-
-    if (!cm_pickle_is_list(arguments, 0) || function->kind != CM_ITEM_OBJECT)
-        return cm_pickle_bad_arguments(call);
-    struct cm_pickle_call inner = {call->pickle, function, arguments, call->depth + 1, call->err};
-    return make(&inner, out);
-}
-
 /* ---- the names ---- */
 
-static const struct {
-    const char *module; /* what Python 2 called otherwise has its new name here */
-    const char *name;
-    cm_pickle_call_fn *call;
-} names[] = {
-    {"torch._utils", "_rebuild_tensor_v2", cm_torch_call_tensor},
-    {"torch._utils", "_rebuild_tensor_v3", cm_torch_call_tensor},
-    {"torch._utils", "_rebuild_tensor", cm_torch_call_tensor},
-    {"torch._utils", "_rebuild_parameter", call_first},
-    {"torch._utils", "_rebuild_parameter_with_state", call_first},
-    {"torch._utils", "_rebuild_device_tensor_from_numpy", call_first},
-    {"torch._utils", "_rebuild_device_tensor_from_cpu_tensor", call_first},
-    {"torch._utils", "_rebuild_sparse_tensor", cm_torch_call_refused},
-    {"torch._utils", "_rebuild_sparse_csr_tensor", cm_torch_call_refused},
-    {"torch._utils", "_rebuild_nested_tensor", cm_torch_call_refused},
-    {"torch._utils", "_rebuild_qtensor", cm_torch_call_refused},
-    {"torch._tensor", "_rebuild_from_type_v2", call_from_type},
-    {"torch.tensor", "_rebuild_from_type_v2", call_from_type},
-    {"torch.storage", "_load_from_bytes", cm_torch_call_nested},
-    {"torch", "Size", call_list},
+static const struct cm_pickle_known names[] = {
     {"collections", "OrderedDict", call_map},
     {"collections", "defaultdict", call_map},
     {"collections", "Counter", call_map},
-    {"collections", "deque", call_list},
+    {"collections", "deque", cm_pickle_call_list},
     {"builtins", "dict", call_map},
-    {"builtins", "list", call_list},
-    {"builtins", "tuple", call_list},
-    {"builtins", "set", call_list},
-    {"builtins", "frozenset", call_list},
-    {"builtins", "int", call_first},
-    {"builtins", "long", call_first},
-    {"builtins", "float", call_first},
-    {"builtins", "bool", call_first},
-    {"builtins", "str", call_first},
-    {"builtins", "bytes", call_first},
-    {"builtins", "bytearray", call_first},
+    {"builtins", "list", cm_pickle_call_list},
+    {"builtins", "tuple", cm_pickle_call_list},
+    {"builtins", "set", cm_pickle_call_list},
+    {"builtins", "frozenset", cm_pickle_call_list},
+    {"builtins", "int", cm_pickle_call_first},
+    {"builtins", "long", cm_pickle_call_first},
+    {"builtins", "float", cm_pickle_call_first},
+    {"builtins", "bool", cm_pickle_call_first},
+    {"builtins", "str", cm_pickle_call_first},
+    {"builtins", "bytes", cm_pickle_call_first},
+    {"builtins", "bytearray", cm_pickle_call_first},
     {"copyreg", "_reconstructor", call_new},
     {"copyreg", "__newobj__", call_new},
     {"_codecs", "encode", call_encode},
@@ -296,6 +279,12 @@ static struct cm_str modern_module(struct cm_arena *arena, struct cm_str module)
     return module;
 }
 
+/* Python's and NumPy's names, then those of the framework. */
+static const struct cm_pickle_known *known(const struct cm_pickle *p, size_t row)
+{
+    return row < CM_COUNT(names) ? &names[row] : &p->known[row - CM_COUNT(names)];
+}
+
 struct cm_item *cm_pickle_name(struct cm_pickle *p, struct cm_str module, struct cm_str name)
 {
     struct cm_item *item = cm_pickle_item(p, CM_ITEM_OBJECT);
@@ -303,8 +292,8 @@ struct cm_item *cm_pickle_name(struct cm_pickle *p, struct cm_str module, struct
 
     item->truth = true;
     item->text = cm_arena_printf(p->arena, "%.*s.%.*s", CM_STR_FMT(modern), CM_STR_FMT(name));
-    for (size_t i = 0; i < CM_COUNT(names); i++)
-        if (cm_str_is(name, names[i].name) && cm_str_is(modern, names[i].module))
+    for (size_t i = 0; i < CM_COUNT(names) + p->n_known; i++)
+        if (cm_str_is(name, known(p, i)->name) && cm_str_is(modern, known(p, i)->module))
             item->number = (int64_t)i + 1;
     return item;
 }
@@ -314,8 +303,17 @@ static enum cm_status make(struct cm_pickle_call *call, struct cm_item **out)
     if (call->depth > CALL_DEPTH_MAX)
         return cm_fail(call->err, CM_LIMIT, "calls are nested too deeply");
     const int64_t row = call->function->number;
-    return row > 0 && row <= (int64_t)CM_COUNT(names) ? names[row - 1].call(call, out)
-                                                      : call_object(call, out);
+    return row > 0 && row <= (int64_t)(CM_COUNT(names) + call->pickle->n_known)
+               ? known(call->pickle, (size_t)row - 1)->call(call, out)
+               : call_object(call, out);
+}
+
+enum cm_status cm_pickle_call_inner(struct cm_pickle_call *call, const struct cm_item *function,
+                                    const struct cm_item *arguments, struct cm_item **out)
+{
+    struct cm_pickle_call inner = {call->pickle, function, arguments, call->depth + 1, call->err};
+
+    return make(&inner, out);
 }
 
 enum cm_status cm_pickle_call(struct cm_pickle *p, const struct cm_item *function,

@@ -1,27 +1,9 @@
 /* Tensors and storages of PyTorch in pickles. */
 // SPDX-License-Identifier: Apache-2.0
+#include "convert/torch_pickle.h"
+
 #include "base/number.h"
-#include "convert/pickle.h"
-
-/* Not a tensor of one element, whose bytes may come later. */
-static bool is_count(const struct cm_item *item, int64_t *out)
-{
-    *out = item && item->kind == CM_ITEM_INT ? item->number : -1;
-    return *out >= 0;
-}
-
-bool cm_pickle_read_shape(const struct cm_item *list, struct cm_shape *out)
-{
-    int64_t count;
-
-    if (!cm_pickle_is_list(list, 0) || list->entries.count > CM_MAX_RANK)
-        return false;
-    out->rank = (int)list->entries.count;
-    for (int i = 0; i < out->rank; i++)
-        if (!is_count(cm_item_at(list, (size_t)i), &out->dims[i]))
-            return false;
-    return cm_shape_count(out, &count);
-}
+#include "convert/torch_file.h"
 
 static const struct {
     const char *storage, *name;
@@ -140,7 +122,7 @@ static enum cm_status read_strides(const struct cm_pickle_call *call, const stru
     for (int i = 0; i < shape->rank; i++) {
         int64_t reach;
 
-        if (!is_count(cm_item_at(list, (size_t)i), &piece->stride[i]) ||
+        if (!cm_pickle_is_count(cm_item_at(list, (size_t)i), &piece->stride[i]) ||
             !cm_dim_mul(piece->stride[i], shape->dims[i] ? shape->dims[i] - 1 : 0, &reach) ||
             !cm_dim_add(last, reach, &last))
             return cm_pickle_bad_arguments(call);
@@ -157,7 +139,7 @@ static enum cm_status read_strides(const struct cm_pickle_call *call, const stru
 
 /* _rebuild_tensor(storage, offset, size, stride), _v2(.., requires_grad, hooks), _v3(.., dtype):
  * a view of a storage. */
-enum cm_status cm_torch_call_tensor(struct cm_pickle_call *call, struct cm_item **out)
+static enum cm_status call_tensor(struct cm_pickle_call *call, struct cm_item **out)
 {
     struct cm_pickle *p = call->pickle;
     const struct cm_item *storage = cm_pickle_argument(call, 0),
@@ -166,7 +148,7 @@ enum cm_status cm_torch_call_tensor(struct cm_pickle_call *call, struct cm_item 
     int64_t offset;
 
     if (!cm_pickle_is_list(call->arguments, 4) || storage->kind != CM_ITEM_OBJECT ||
-        !storage->tensor || !is_count(cm_pickle_argument(call, 1), &offset) ||
+        !storage->tensor || !cm_pickle_is_count(cm_pickle_argument(call, 1), &offset) ||
         offset > CM_MAX_DIM || !cm_pickle_read_shape(cm_pickle_argument(call, 2), &tensor->shape))
         return cm_pickle_bad_arguments(call);
     const struct cm_saved_piece *all = &storage->tensor->pieces.items[0];
@@ -194,7 +176,7 @@ enum cm_status cm_torch_call_tensor(struct cm_pickle_call *call, struct cm_item 
 }
 
 /* torch.storage._load_from_bytes(bytes): a file of torch.save inside a plain pickle. */
-enum cm_status cm_torch_call_nested(struct cm_pickle_call *call, struct cm_item **out)
+static enum cm_status call_nested(struct cm_pickle_call *call, struct cm_item **out)
 {
     const struct cm_item *bytes = cm_pickle_argument(call, 0);
 
@@ -204,7 +186,7 @@ enum cm_status cm_torch_call_nested(struct cm_pickle_call *call, struct cm_item 
     return cm_torch_read(call->pickle->arena, bytes->text, call->pickle->file, out, call->err);
 }
 
-enum cm_status cm_torch_call_refused(struct cm_pickle_call *call, struct cm_item **out)
+static enum cm_status call_refused(struct cm_pickle_call *call, struct cm_item **out)
 {
     (void)out;
     return cm_fail(call->err, CM_UNSUPPORTED,
@@ -212,3 +194,33 @@ enum cm_status cm_torch_call_refused(struct cm_pickle_call *call, struct cm_item
                    "to_dense() or dequantize()",
                    CM_STR_FMT(call->function->text));
 }
+
+/* _rebuild_from_type_v2(function, type, arguments, state): a subclass of tensor. */
+static enum cm_status call_from_type(struct cm_pickle_call *call, struct cm_item **out)
+{
+    const struct cm_item *function = cm_pickle_argument(call, 0),
+                         *arguments = cm_pickle_argument(call, 2);
+
+    if (!cm_pickle_is_list(arguments, 0) || function->kind != CM_ITEM_OBJECT)
+        return cm_pickle_bad_arguments(call);
+    return cm_pickle_call_inner(call, function, arguments, out);
+}
+
+const struct cm_pickle_known cm_torch_pickle_names[] = {
+    {"torch._utils", "_rebuild_tensor_v2", call_tensor},
+    {"torch._utils", "_rebuild_tensor_v3", call_tensor},
+    {"torch._utils", "_rebuild_tensor", call_tensor},
+    {"torch._utils", "_rebuild_parameter", cm_pickle_call_first},
+    {"torch._utils", "_rebuild_parameter_with_state", cm_pickle_call_first},
+    {"torch._utils", "_rebuild_device_tensor_from_numpy", cm_pickle_call_first},
+    {"torch._utils", "_rebuild_device_tensor_from_cpu_tensor", cm_pickle_call_first},
+    {"torch._utils", "_rebuild_sparse_tensor", call_refused},
+    {"torch._utils", "_rebuild_sparse_csr_tensor", call_refused},
+    {"torch._utils", "_rebuild_nested_tensor", call_refused},
+    {"torch._utils", "_rebuild_qtensor", call_refused},
+    {"torch._tensor", "_rebuild_from_type_v2", call_from_type},
+    {"torch.tensor", "_rebuild_from_type_v2", call_from_type},
+    {"torch.storage", "_load_from_bytes", call_nested},
+    {"torch", "Size", cm_pickle_call_list},
+};
+const size_t cm_torch_pickle_name_count = CM_COUNT(cm_torch_pickle_names);

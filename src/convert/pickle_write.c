@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/pickle_write.h"
 
-#include "convert/pickle.h"
+#include "convert/torch_pickle.h"
 
 enum { BATCH = 1000 }; /* entries put on the stack at a time, as Python does */
 

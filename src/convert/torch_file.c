@@ -4,7 +4,7 @@
 #include "convert/torch_file.h"
 
 #include "base/map.h"
-#include "convert/pickle.h"
+#include "convert/torch_pickle.h"
 #include "io/zip.h"
 
 /* LONG1 of 0x1950a86a20f9469cfc6c, in protocol 2. */
@@ -120,8 +120,12 @@ static enum cm_status read_zip(struct cm_arena *arena, struct cm_str bytes, stru
     const struct cm_zip_member *order = find_member(arena, &loader, "byteorder", CM_STR_NONE);
     if (order && cm_str_is(order->packed, "big"))
         return cm_fail(err, CM_UNSUPPORTED, "it was saved on a big-endian machine");
-    struct cm_pickle pickle = {
-        .arena = arena, .file = file, .persistent = zip_storage, .arg = &loader};
+    struct cm_pickle pickle = {.arena = arena,
+                               .file = file,
+                               .persistent = zip_storage,
+                               .arg = &loader,
+                               .known = cm_torch_pickle_names,
+                               .n_known = cm_torch_pickle_name_count};
     const struct cm_zip_member *data = find_member(arena, &loader, "data.pkl", CM_STR_NONE);
     if (!data)
         return cm_fail(err, CM_BAD_MODEL, "its data.pkl is missing");
@@ -241,7 +245,12 @@ static enum cm_status read_legacy(struct cm_arena *arena, struct cm_str bytes, s
                                   struct cm_item **out, struct cm_error *err)
 {
     struct loader loader = {0};
-    struct cm_pickle pickle = {.arena = arena, .bytes = bytes, .file = file, .arg = &loader};
+    struct cm_pickle pickle = {.arena = arena,
+                               .bytes = bytes,
+                               .file = file,
+                               .arg = &loader,
+                               .known = cm_torch_pickle_names,
+                               .n_known = cm_torch_pickle_name_count};
     struct cm_item *parts[3] = {0}, *keys;
     bool little = true;
 
@@ -274,7 +283,10 @@ enum cm_status cm_torch_read(struct cm_arena *arena, struct cm_str bytes, struct
 enum cm_status cm_pickle_read(struct cm_arena *arena, struct cm_str bytes, struct cm_item **out,
                               struct cm_error *err)
 {
-    struct cm_pickle pickle = {.arena = arena, .bytes = bytes};
+    struct cm_pickle pickle = {.arena = arena,
+                               .bytes = bytes,
+                               .known = cm_torch_pickle_names,
+                               .n_known = cm_torch_pickle_name_count};
 
     return cm_pickle_run(&pickle, out, err);
 }
