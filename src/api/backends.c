@@ -6,8 +6,8 @@
 #include "backends/onednn/dnnl.h"
 #include "base/parallel.h"
 #include "base/peak.h"
+#include "bytes/inflate.h"
 #include "codec/image.h"
-#include "io/inflate.h"
 #include "mlir/toolchain/open.h"
 
 bool cameo_backend(size_t index, struct cameo_backend *out)

@@ -4,7 +4,7 @@
 
 #include "base/crc32c.h"
 #include "base/number.h"
-#include "convert/leveldb.h"
+#include "bytes/leveldb.h"
 #include "onnx/wire.h"
 
 enum {

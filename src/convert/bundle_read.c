@@ -1,8 +1,8 @@
 /* TensorFlow checkpoints: the bundle of a folder, its variables as weights, slots and settings. */
 // SPDX-License-Identifier: Apache-2.0
+#include "bytes/leveldb.h"
 #include "convert/bundle.h"
 #include "convert/keras_optimizer.h"
-#include "convert/leveldb.h"
 
 #define KIND "a TensorFlow checkpoint"
 

@@ -9,8 +9,8 @@
 #include "base/folder_save.h"
 #include "base/memory.h"
 #include "base/number.h"
+#include "bytes/leveldb.h"
 #include "convert/keras_optimizer.h"
-#include "convert/leveldb.h"
 #include "onnx/wire.h"
 
 enum { PIECE = 1 << 20, STRING_TYPE = 7 };

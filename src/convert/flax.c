@@ -1,8 +1,8 @@
 /* Files of flax.serialization and flax.training.checkpoints: a tree as msgpack. */
 // SPDX-License-Identifier: Apache-2.0
+#include "bytes/msgpack.h"
 #include "convert/flax_state.h"
 #include "convert/format.h"
-#include "convert/msgpack.h"
 
 /* The number at the end of a name, before its suffix: checkpoint_12, step_12.msgpack. */
 static int64_t number_in(struct cm_str name)

@@ -3,7 +3,7 @@
 #include "convert/flax_state.h"
 
 #include "base/number.h"
-#include "convert/msgpack.h"
+#include "bytes/msgpack.h"
 #include "convert/optax.h"
 
 struct making {

@@ -3,8 +3,8 @@
 #ifndef CM_CONVERT_KERAS_FILE_H
 #define CM_CONVERT_KERAS_FILE_H
 
+#include "bytes/hdf5.h"
 #include "convert/format.h"
-#include "convert/hdf5.h"
 #include "convert/keras_optimizer.h"
 
 /* The names of a layer's variables, as Keras gives them: of a layer of this class ("dense"; empty:

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/keras_file.h"
 
-#include "io/zip.h"
+#include "bytes/zip.h"
 
 /* ---- which file ---- */
 

@@ -1,11 +1,11 @@
 /* NVIDIA NeMo: an archive of weights and configuration, and the checkpoint of Lightning that has
  * the training. */
 // SPDX-License-Identifier: Apache-2.0
+#include "bytes/tar.h"
+#include "bytes/yaml.h"
 #include "convert/lightning.h"
-#include "convert/tar.h"
 #include "convert/torch_file.h"
 #include "convert/torch_state.h"
-#include "convert/yaml.h"
 
 static bool is_gzip(struct cm_str bytes)
 {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/optax.h"
 
-#include "convert/msgpack.h"
+#include "bytes/msgpack.h"
 #include "convert/optax_chain.h"
 
 /* ---- what optax's states have for fields ---- */

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/orbax.h"
 
+#include "bytes/msgpack.h"
+#include "bytes/ocdbt.h"
+#include "bytes/zarr.h"
 #include "convert/flax_state.h"
-#include "convert/msgpack.h"
-#include "convert/ocdbt.h"
-#include "convert/zarr.h"
 
 /* ---- which folders ---- */
 

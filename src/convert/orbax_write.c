@@ -4,8 +4,8 @@
 #include "convert/orbax.h"
 
 #include "base/folder_save.h"
+#include "bytes/msgpack.h"
 #include "convert/flax_state.h"
-#include "convert/msgpack.h"
 
 struct orbax_writer {
     struct cm_arena *arena;

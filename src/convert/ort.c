@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/ort.h"
 
-#include "convert/flatbuffer.h"
+#include "bytes/flatbuffer.h"
 #include "onnx/model_file.h"
 
 static bool is_ort(struct cm_str head)

@@ -4,8 +4,8 @@
 #include "convert/ort.h"
 
 #include "base/number.h"
-#include "convert/flatbuffer.h"
-#include "convert/msgpack.h"
+#include "bytes/flatbuffer.h"
+#include "bytes/msgpack.h"
 
 /* Flatbuffers end at 2 GiB. */
 #define INSIDE_MAX ((size_t)1900 << 20)

@@ -10,8 +10,8 @@
 #define CM_CONVERT_SAVED_H
 
 #include "base/map.h"
-#include "convert/item.h"
-#include "convert/saved_tensor.h"
+#include "bytes/item.h"
+#include "bytes/saved_tensor.h"
 #include "train/plan.h"
 
 /* ---- what is in it ---- */

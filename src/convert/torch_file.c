@@ -4,8 +4,8 @@
 #include "convert/torch_file.h"
 
 #include "base/map.h"
+#include "bytes/zip.h"
 #include "convert/torch_pickle.h"
-#include "io/zip.h"
 
 /* LONG1 of 0x1950a86a20f9469cfc6c, in protocol 2. */
 static const char legacy_head[] = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";

@@ -3,7 +3,7 @@
 #ifndef CM_CONVERT_TORCH_PICKLE_H
 #define CM_CONVERT_TORCH_PICKLE_H
 
-#include "convert/pickle.h"
+#include "bytes/pickle.h"
 
 /* The names that PyTorch's pickles call. */
 extern const struct cm_pickle_known cm_torch_pickle_names[];

@@ -1,8 +1,8 @@
 /* torch.save's zip: the pickle, then each storage as a stream. */
 // SPDX-License-Identifier: Apache-2.0
+#include "bytes/zip.h"
 #include "convert/pickle_write.h"
 #include "convert/torch_file.h"
-#include "io/zip.h"
 
 enum { CHUNK = 4 << 20, ALIGNMENT = 64 };
 

@@ -1,11 +1,11 @@
 /* .npz: a zip file whose members are .npy files, stored or deflated. */
 // SPDX-License-Identifier: Apache-2.0
+#include "bytes/inflate.h"
 #include "io/array_formats.h"
-#include "io/inflate.h"
 
 #include "base/map.h"
 #include "base/number.h"
-#include "io/zip.h"
+#include "bytes/zip.h"
 
 static enum cm_status visit_member(struct cm_zip *zip, struct cm_zip_member *member,
                                    struct cm_str name, cm_npz_visit_fn *visit, void *arg,

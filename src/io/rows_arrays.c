@@ -1,8 +1,8 @@
 /* Rows of .npy, .npz and .safetensors files, which stay where they are in the mapped file; only
  * deflated members are unpacked. */
 // SPDX-License-Identifier: Apache-2.0
+#include "bytes/inflate.h"
 #include "io/array_formats.h"
-#include "io/inflate.h"
 #include "io/rows.h"
 #include "io/spool.h"
 

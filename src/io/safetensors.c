@@ -4,7 +4,7 @@
 
 #include "base/map.h"
 #include "base/number.h"
-#include "io/json_read.h"
+#include "bytes/json_read.h"
 
 enum { HEADER_MAX = 100000000 }; /* as the format's own reader has it */
 

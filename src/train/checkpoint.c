@@ -4,7 +4,7 @@
 
 #include "base/crowd.h"
 #include "base/machine.h"
-#include "io/json_read.h"
+#include "bytes/json_read.h"
 #include "train/trainer_parts.h"
 
 #include <inttypes.h>

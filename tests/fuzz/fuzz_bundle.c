@@ -3,7 +3,7 @@
  * here, or check sums would end every attempt; without entries the bytes are the index itself. */
 // SPDX-License-Identifier: Apache-2.0
 #define _DEFAULT_SOURCE
-#include "convert/leveldb.h"
+#include "bytes/leveldb.h"
 #include "in_folder.h"
 #include "target.h"
 #include "touch_saved.h"

@@ -1,11 +1,11 @@
 /* What NeMo's archives are made of, and what state dictionaries say: the first byte chooses between
  * a tar archive, YAML, and JSON that stands for a pickled tree. */
 // SPDX-License-Identifier: Apache-2.0
+#include "bytes/tar.h"
+#include "bytes/yaml.h"
 #include "convert/lightning.h"
 #include "convert/schedule.h"
-#include "convert/tar.h"
 #include "convert/torch_state.h"
-#include "convert/yaml.h"
 #include "target.h"
 
 static volatile size_t kept; /* so that nothing is optimized away */

@@ -1,8 +1,8 @@
 /* Changes of files by what they say that they are: archives by their members, headers apart from
  * data, lengths and check sums computed again. */
 // SPDX-License-Identifier: Apache-2.0
-#include "io/inflate.h"
-#include "io/zip.h"
+#include "bytes/inflate.h"
+#include "bytes/zip.h"
 #include "mutate.h"
 
 #include <ctype.h>

@@ -1,0 +1,265 @@
+/* Items as JSON and back. */
+// SPDX-License-Identifier: Apache-2.0
+#include "bytes/item.h"
+
+#include "bytes/json_read.h"
+#include "bytes/saved_tensor.h"
+
+#include <math.h>
+
+/* ---- printing ---- */
+
+struct printer {
+    struct cm_arena *arena;
+    struct {
+        char *items;
+        size_t count, capacity;
+    } text;
+    size_t most, visited;
+};
+
+enum { PRINT_MAX = 256 << 20 };
+
+static bool is_full(const struct printer *p)
+{
+    return p->text.count >= p->most || p->visited > CM_ITEM_WALK_MAX;
+}
+
+static void put(struct printer *p, struct cm_str text)
+{
+    while (p->text.capacity - p->text.count < text.size)
+        p->text.items = cm_arena_grow(p->arena, p->text.items, &p->text.capacity, 1);
+    memcpy(p->text.items + p->text.count, text.data, text.size);
+    p->text.count += text.size;
+}
+
+static void put_quoted(struct printer *p, struct cm_str text)
+{
+    const size_t left = p->most - p->text.count;
+
+    if (text.size > left) { /* it will be cut anyway */
+        text.size = left;
+        while (text.size && ((unsigned char)text.data[text.size] & 0xc0) == 0x80)
+            text.size--;
+    }
+    if (!cm_str_is_utf8(text))
+        text = cm_arena_printf(p->arena, "(%zu bytes)", text.size);
+    put(p, cm_json_quote(p->arena, text));
+}
+
+static void print(struct printer *p, const struct cm_item *item, int depth);
+
+static void print_key(struct printer *p, const struct cm_item *key)
+{
+    if (key && key->kind == CM_ITEM_TEXT)
+        put_quoted(p, key->text);
+    else
+        put_quoted(p, cm_item_json(p->arena, key, 200));
+    put(p, CM_STR(": "));
+}
+
+static void print_entries(struct printer *p, const struct cm_item *item, bool keys, int depth)
+{
+    put(p, keys ? CM_STR("{") : CM_STR("["));
+    for (size_t i = 0; i < item->entries.count && !is_full(p); i++) {
+        if (i)
+            put(p, CM_STR(", "));
+        if (keys)
+            print_key(p, item->entries.items[i].key);
+        print(p, item->entries.items[i].value, depth + 1);
+    }
+    put(p, keys ? CM_STR("}") : CM_STR("]"));
+}
+
+static void print_real(struct printer *p, double real)
+{
+    if (isfinite(real)) {
+        /* The shortest that reads back the same. */
+        for (int digits = 1; digits <= 17; digits++) {
+            const struct cm_str text = cm_arena_printf(p->arena, "%.*g", digits, real);
+            double back;
+            if (digits == 17 || (cm_str_to_double(text, &back) && back == real)) {
+                put(p, text);
+                if (!memchr(text.data, '.', text.size) && !memchr(text.data, 'e', text.size))
+                    put(p, CM_STR(".0"));
+                return;
+            }
+        }
+    }
+    put(p, isnan(real) ? CM_STR("NaN") : real > 0 ? CM_STR("Infinity") : CM_STR("-Infinity"));
+}
+
+static void print_tensor(struct printer *p, const struct cm_saved_tensor *tensor)
+{
+    put(p, cm_arena_printf(p->arena, "{\"tensor\": \"%s\", \"shape\": [",
+                           cm_dtype_name(tensor->dtype)));
+    for (int i = 0; i < tensor->shape.rank; i++)
+        put(p,
+            cm_arena_printf(p->arena, "%s%lld", i ? ", " : "", (long long)tensor->shape.dims[i]));
+    put(p, CM_STR("]}"));
+}
+
+static void print_object(struct printer *p, const struct cm_item *item, int depth)
+{
+    put(p, CM_STR("{\"class\": "));
+    put_quoted(p, item->text);
+    if (item->entries.count) {
+        put(p, CM_STR(", \"called with\": "));
+        print_entries(p, item, false, depth);
+    }
+    if (item->state) {
+        put(p, CM_STR(", \"state\": "));
+        print(p, item->state, depth + 1);
+    }
+    put(p, CM_STR("}"));
+}
+
+static void print(struct printer *p, const struct cm_item *item, int depth)
+{
+    p->visited++;
+    if (depth > CM_ITEM_DEPTH_MAX || is_full(p)) {
+        put(p, CM_STR("\"...\""));
+        return;
+    }
+    switch (item ? item->kind : CM_ITEM_NONE) {
+    case CM_ITEM_NONE:
+        put(p, CM_STR("null"));
+        break;
+    case CM_ITEM_BOOL:
+        put(p, item->truth ? CM_STR("true") : CM_STR("false"));
+        break;
+    case CM_ITEM_INT:
+        put(p, cm_arena_printf(p->arena, "%lld", (long long)item->number));
+        break;
+    case CM_ITEM_REAL:
+        print_real(p, item->real);
+        break;
+    case CM_ITEM_TEXT:
+        put_quoted(p, item->text);
+        break;
+    case CM_ITEM_BYTES:
+        put(p, cm_arena_printf(p->arena, "{\"bytes\": %zu}", item->text.size));
+        break;
+    case CM_ITEM_LIST:
+    case CM_ITEM_MAP:
+        print_entries(p, item, item->kind == CM_ITEM_MAP, depth);
+        break;
+    case CM_ITEM_TENSOR:
+        print_tensor(p, item->tensor);
+        break;
+    case CM_ITEM_OBJECT:
+        print_object(p, item, depth);
+        break;
+    }
+}
+
+struct cm_str cm_item_json(struct cm_arena *arena, const struct cm_item *item, size_t most)
+{
+    struct printer p = {.arena = arena, .most = most ? most : PRINT_MAX};
+
+    print(&p, item, 0);
+    if (most && p.text.count > most + 40) {
+        p.text.count = most;
+        while (p.text.count && ((unsigned char)p.text.items[p.text.count] & 0xc0) == 0x80)
+            p.text.count--;
+        put(&p, CM_STR("..."));
+    }
+    put(&p, (struct cm_str){"", 1});
+    return (struct cm_str){p.text.items, p.text.count - 1};
+}
+
+/* ---- reading ---- */
+
+static enum cm_status read_value(struct cm_json *json, int depth, struct cm_item **out);
+
+static char next_byte(struct cm_json *json)
+{
+    while (json->at < json->end && memchr(" \t\n\r", *json->at, 4))
+        json->at++;
+    return json->at < json->end ? *json->at : '\0';
+}
+
+static enum cm_status read_entries(struct cm_json *json, int depth, struct cm_item *item)
+{
+    const bool keys = item->kind == CM_ITEM_MAP;
+    bool more;
+
+    if (depth >= CM_ITEM_DEPTH_MAX)
+        return cm_fail(json->err, CM_LIMIT, "its JSON is nested deeper than %d", CM_ITEM_DEPTH_MAX);
+    CM_TRY(cm_json_open(json, keys ? '{' : '['));
+    for (bool first = true;; first = false) {
+        struct cm_str key;
+        struct cm_item *value;
+
+        CM_TRY(cm_json_more(json, keys ? '}' : ']', first, &more));
+        if (!more)
+            return CM_OK;
+        if (keys)
+            CM_TRY(cm_json_key(json, &key));
+        CM_TRY(read_value(json, depth + 1, &value));
+        cm_item_set(json->arena, item, keys ? cm_item_text(json->arena, key) : NULL, value);
+    }
+}
+
+static const struct {
+    const char *word;
+    struct cm_item item;
+} words[] = {
+    {"null", {.kind = CM_ITEM_NONE}},
+    {"true", {.kind = CM_ITEM_BOOL, .truth = true}},
+    {"false", {.kind = CM_ITEM_BOOL}},
+    {"NaN", {.kind = CM_ITEM_REAL, .real = NAN}},
+    {"Infinity", {.kind = CM_ITEM_REAL, .real = INFINITY}},
+    {"-Infinity", {.kind = CM_ITEM_REAL, .real = -INFINITY}},
+};
+
+/* A word or a number. */
+static enum cm_status read_plain(struct cm_json *json, struct cm_item *item)
+{
+    const char *begin = json->at;
+
+    while (json->at < json->end &&
+           (memchr("+-.", *json->at, 3) || (*json->at >= '0' && *json->at <= '9') ||
+            (*json->at >= 'a' && *json->at <= 'z') || (*json->at >= 'A' && *json->at <= 'Z')))
+        json->at++;
+    const struct cm_str text = {begin, (size_t)(json->at - begin)};
+    for (size_t i = 0; i < CM_COUNT(words); i++)
+        if (cm_str_is(text, words[i].word)) {
+            *item = words[i].item;
+            return CM_OK;
+        }
+    item->kind = CM_ITEM_INT;
+    if (cm_str_to_int64(text, &item->number))
+        return CM_OK;
+    item->kind = CM_ITEM_REAL;
+    if (text.size && (*begin == '-' || (*begin >= '0' && *begin <= '9')) &&
+        cm_str_to_double(text, &item->real))
+        return CM_OK;
+    return cm_fail(json->err, CM_BAD_MODEL, "its JSON lacks a value at byte %zu",
+                   (size_t)(begin - json->begin));
+}
+
+static enum cm_status read_value(struct cm_json *json, int depth, struct cm_item **out)
+{
+    struct cm_item *item = *out = cm_item_new(json->arena, CM_ITEM_NONE);
+    const char c = next_byte(json);
+
+    if (c == '{' || c == '[') {
+        item->kind = c == '{' ? CM_ITEM_MAP : CM_ITEM_LIST;
+        return read_entries(json, depth, item);
+    }
+    if (c != '"')
+        return read_plain(json, item);
+    item->kind = CM_ITEM_TEXT;
+    return cm_json_string(json, &item->text);
+}
+
+enum cm_status cm_item_parse_json(struct cm_arena *arena, struct cm_str text, struct cm_item **out,
+                                  struct cm_error *err)
+{
+    struct cm_json json;
+
+    cm_json_init(&json, arena, text, err);
+    CM_TRY(read_value(&json, 0, out));
+    return cm_json_end(&json);
+}

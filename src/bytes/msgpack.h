@@ -1,0 +1,39 @@
+/* MessagePack as flax writes it: maps, lists, texts, numbers, and arrays as extensions, in chunks
+ * where they are large. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_BYTES_MSGPACK_H
+#define CM_BYTES_MSGPACK_H
+
+#include "base/file.h"
+#include "bytes/item.h"
+#include "bytes/saved_tensor.h"
+
+/* flax's extensions, and the key of a map that is an array in chunks. */
+enum { CM_MSGPACK_ARRAY = 1, CM_MSGPACK_COMPLEX = 2, CM_MSGPACK_SCALAR = 3 };
+#define CM_MSGPACK_CHUNKED "__msgpack_chunked_array__"
+
+/* The type of an array by NumPy's name for it, "float32", or by its code, "<f4". */
+bool cm_numpy_dtype(struct cm_str name, enum cm_dtype *out);
+const char *cm_numpy_name(enum cm_dtype dtype); /* "float32"; NULL: NumPy has none */
+const char *cm_numpy_code(enum cm_dtype dtype); /* "<f4" */
+
+/* Does a file that begins like this look like a map with texts as keys? */
+bool cm_msgpack_is_map(struct cm_str head);
+
+/* One item, which must be all of bytes. Arrays, whole or in chunks, and NumPy's scalars become
+ * tensors, other extensions objects. `file` is the name for people. */
+enum cm_status cm_msgpack_read(struct cm_arena *arena, struct cm_str bytes, struct cm_str file,
+                               struct cm_item **out, struct cm_error *err) CM_MUST_CHECK;
+
+/* One entry of a list, or of the map that flax makes of a list ("0", "1", ..); index is less than
+ * their number. NULL: it is not there. */
+const struct cm_item *cm_msgpack_nth(const struct cm_item *list, size_t index);
+
+/* Writes an item, of all kinds but objects; tensors as flax writes arrays. */
+enum cm_status cm_msgpack_write(struct cm_save *save, struct cm_saved_reader *reader,
+                                const struct cm_item *item, struct cm_error *err) CM_MUST_CHECK;
+
+/* Zeros in the shape and type of a tensor. */
+struct cm_saved_tensor *cm_saved_zeros(struct cm_arena *arena, const struct cm_saved_tensor *like);
+
+#endif
