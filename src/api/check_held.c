@@ -3,7 +3,7 @@
 #include "api/checking.h"
 
 #include "check/check.h"
-#include "convert/hold.h"
+#include "convert/transfer/hold.h"
 #include "models/inference_modes.h"
 
 struct problems {

@@ -1,8 +1,8 @@
 /* Models as checkpoints of other frameworks. */
 // SPDX-License-Identifier: Apache-2.0
 #include "api/running.h"
-#include "convert/export_saved.h"
 #include "convert/saved_item.h"
+#include "convert/transfer/export_saved.h"
 
 #include <pthread.h>
 

@@ -3,7 +3,7 @@
 #include "api/api.h"
 
 #include "convert/format.h"
-#include "convert/import_saved.h"
+#include "convert/transfer/import_saved.h"
 
 struct import_call {
     struct cameo_model *model;

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/training.h"
 
-#include "convert/hold.h"
+#include "convert/transfer/hold.h"
 
 #define POSITION CM_HOLD_PREFIX "position"
 

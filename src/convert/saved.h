@@ -2,9 +2,9 @@
  * bytes are, optimizer, schedule, position, and everything else that was found.
  *
  * Readers fill it (convert/format.h), `cameo checkpoint info` shows it, importing takes it apart
- * (convert/import_saved.h), exporting makes one from a model and hands it to a writer. Names are
- * those of the framework. Everything lives in the arena that it was read into; bytes of tensors
- * stay in the mapped files until they are wanted. */
+ * (convert/transfer/import_saved.h), exporting makes one from a model and hands it to a writer.
+ * Names are those of the framework. Everything lives in the arena that it was read into; bytes of
+ * tensors stay in the mapped files until they are wanted. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_CONVERT_SAVED_H
 #define CM_CONVERT_SAVED_H

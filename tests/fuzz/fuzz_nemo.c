@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bytes/tar.h"
 #include "bytes/yaml.h"
-#include "convert/lightning.h"
+#include "convert/frameworks/torch/lightning.h"
+#include "convert/frameworks/torch/torch_state.h"
 #include "convert/schedule.h"
-#include "convert/torch_state.h"
 #include "target.h"
 
 static volatile size_t kept; /* so that nothing is optimized away */

@@ -1,9 +1,9 @@
 /* Pickles and files of torch.save, whatever their bytes are: read, understood as a training,
  * printed and written again. */
 // SPDX-License-Identifier: Apache-2.0
-#include "convert/pickle_write.h"
-#include "convert/torch_file.h"
-#include "convert/torch_state.h"
+#include "convert/frameworks/torch/pickle_write.h"
+#include "convert/frameworks/torch/torch_file.h"
+#include "convert/frameworks/torch/torch_state.h"
 #include "target.h"
 
 static volatile unsigned kept; /* so that nothing is optimized away */

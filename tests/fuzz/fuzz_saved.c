@@ -3,7 +3,7 @@
  * with the names that frameworks use, and even for one file. */
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/format.h"
-#include "convert/import_saved.h"
+#include "convert/transfer/import_saved.h"
 #include "in_file.h"
 #include "in_folder.h"
 #include "target.h"

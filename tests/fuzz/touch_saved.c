@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "touch_saved.h"
 
-#include "convert/flax_state.h"
+#include "convert/frameworks/jax/flax_state.h"
 
 static volatile unsigned kept; /* so that nothing is optimized away */
 enum { READ_MAX = 1 << 16 };

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/folder.h"
 #include "check.h"
-#include "convert/bundle.h"
+#include "convert/frameworks/keras/bundle.h"
 
 #define CHECKPOINTS TESTS_DIR "/checkpoints/"
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/folder.h"
 #include "check.h"
-#include "convert/dcp.h"
+#include "convert/frameworks/torch/dcp.h"
 
 static struct cm_saved *example(struct cm_arena *arena)
 {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/folder.h"
 #include "check.h"
-#include "convert/deepspeed.h"
+#include "convert/frameworks/torch/deepspeed.h"
 #include "convert/schedule.h"
 
 #include <math.h>

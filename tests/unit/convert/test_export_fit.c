@@ -1,7 +1,7 @@
 /* Optimizers of one framework in another. */
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
-#include "convert/export_saved.h"
+#include "convert/transfer/export_saved.h"
 
 static const struct cm_format keras = {.name = "keras-weights", .system = "TensorFlow"};
 static const struct cm_format torch = {.name = "pytorch", .system = "PyTorch"};

@@ -1,8 +1,8 @@
 /* A model's tensors as a framework has them. */
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
-#include "convert/export_saved.h"
-#include "convert/hold.h"
+#include "convert/transfer/export_saved.h"
+#include "convert/transfer/hold.h"
 #include "onnx/model_file.h"
 #include "train/prepare.h"
 

@@ -1,8 +1,8 @@
 /* What a model holds of a training beside training info: written, read back, checked. */
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
-#include "convert/hold.h"
 #include "convert/saved_contents.h"
+#include "convert/transfer/hold.h"
 
 static const char trained[] =
     "<ir_version: 9, opset_import: [\"\" : 21]>\n"

@@ -3,7 +3,7 @@
 #include "base/folder.h"
 #include "check.h"
 #include "convert/format.h"
-#include "convert/torch_state.h"
+#include "convert/frameworks/torch/torch_state.h"
 
 static struct cm_saved_tensor *tensor(struct cm_arena *arena, const struct cm_shape *shape,
                                       float first)

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/folder.h"
 #include "check.h"
-#include "convert/flax_state.h"
 #include "convert/format.h"
+#include "convert/frameworks/jax/flax_state.h"
 
 extern const struct cm_format cm_format_flax, cm_format_onnxruntime, cm_format_orbax;
 

@@ -1,7 +1,7 @@
 /* Files that Keras wrote: names, order of the optimizer's variables, settings and schedules. */
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
-#include "convert/keras_file.h"
+#include "convert/frameworks/keras/keras_file.h"
 
 #define CHECKPOINTS TESTS_DIR "/checkpoints/"
 

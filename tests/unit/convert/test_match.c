@@ -2,7 +2,7 @@
  * merged. */
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
-#include "convert/match.h"
+#include "convert/match/match.h"
 #include "onnx/tensor_data.h"
 
 struct world {

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/random.h"
 #include "check.h"
-#include "convert/parts.h"
+#include "convert/match/parts.h"
 
 enum { ROUNDS = 400, ELEMENTS_MAX = 4000 };
 

@@ -1,7 +1,7 @@
 /* Pickles as data: the same values whatever the protocol, and nothing that is not data. */
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
-#include "convert/torch_file.h"
+#include "convert/frameworks/torch/torch_file.h"
 
 /* {'a': [1, -70000, 2.5, None, True, 2**70, -2**70], 't': ('é\n', ()), 'b': b'\xff\0z', 'd':
  * OrderedDict(x=1)}, in protocols 0 to 5. */

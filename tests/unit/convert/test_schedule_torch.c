@@ -1,8 +1,8 @@
 /* States of schedulers: the rates that PyTorch and transformers give at the same positions. */
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
+#include "convert/frameworks/torch/torch_state.h"
 #include "convert/schedule.h"
-#include "convert/torch_state.h"
 
 /* A training of one group with rate 0.1 now, and the scheduler that JSON says. */
 static struct cm_saved *take(struct cm_arena *arena, double lr, int64_t step, const char *json)

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/folder.h"
 #include "check.h"
-#include "convert/torch_file.h"
+#include "convert/frameworks/torch/torch_file.h"
 
 /* 6 elements 0 .. 5 as a row, or as the columns of a 2x3 matrix. */
 static struct cm_saved_tensor *ramp(struct cm_arena *arena, enum cm_dtype dtype, bool columns)

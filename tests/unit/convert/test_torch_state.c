@@ -1,7 +1,7 @@
 /* State dictionaries: names of an optimizer's numbered parameters, settings, steps; and back. */
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
-#include "convert/torch_state.h"
+#include "convert/frameworks/torch/torch_state.h"
 
 #include <math.h>
 

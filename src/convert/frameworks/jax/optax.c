@@ -1,0 +1,451 @@
+/* States of optax's optimizers: which one it is, by the fields that it has. */
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/frameworks/jax/optax.h"
+
+#include "bytes/msgpack.h"
+#include "convert/frameworks/jax/optax_chain.h"
+
+/* ---- what optax's states have for fields ---- */
+
+static const char counts[] = "count"; /* as a meaning: a count of updates */
+
+static const struct cm_optax_rule rules[] = {
+    {"amsgrad",
+     CM_RULE_ADAM,
+     1,
+     -1,
+     {{counts, counts}, {"mu", "exp_avg"}, {"nu", "exp_avg_sq"}, {"nu_max", "max_exp_avg_sq"}},
+     4},
+    {"adam", CM_RULE_ADAM, 0, -1, {{counts, counts}, {"mu", "exp_avg"}, {"nu", "exp_avg_sq"}}, 3},
+    {"sgd", CM_RULE_SGD, -1, -1, {{"trace", "momentum_buffer"}}, 1},
+    {"adagrad", CM_RULE_ADAGRAD, -1, -1, {{"sum_of_squares", "sum"}}, 1},
+    {"rmsprop", CM_RULE_RMSPROP, -1, 0, {{"nu", "square_avg"}}, 1},
+    {"rmsprop", CM_RULE_RMSPROP, -1, 1, {{"mu", "grad_avg"}, {"nu", "square_avg"}}, 2},
+};
+
+const char *cm_optax_slot(const char *meaning, enum cm_update_rule rule)
+{
+    for (size_t i = 0; i < CM_COUNT(rules); i++)
+        for (size_t f = 0; meaning && rules[i].rule == rule && f < rules[i].n_fields; f++)
+            if (strcmp(rules[i].fields[f].meaning, meaning) == 0)
+                return rules[i].fields[f].field;
+    return NULL;
+}
+
+static const struct cm_optax_rule *find_rule(const struct cm_item *state)
+{
+    for (size_t i = 0; i < CM_COUNT(rules); i++) {
+        size_t f = 0;
+
+        while (f < rules[i].n_fields && cm_item_get(state, rules[i].fields[f].field))
+            f++;
+        if (f == rules[i].n_fields && cm_item_count(state) == f)
+            return &rules[i];
+    }
+    return NULL;
+}
+
+/* ---- taking ---- */
+
+/* Is it all of a tree of slots: tensors where weights of that shape are? Otherwise takes nothing.
+ * `add`: it is, and they are added. */
+static bool walk_slots(struct cm_optax *o, const struct cm_item *tree, struct cm_str below,
+                       const char *slot, const char *meaning, bool add, int depth)
+{
+    if (depth > CM_ITEM_DEPTH_MAX)
+        return false;
+    if (tree->kind == CM_ITEM_TENSOR) {
+        const struct cm_str name =
+            cm_arena_printf(o->arena, "%.*s%.*s", (int)o->prefix.size, o->prefix.data,
+                            (int)below.size, below.data ? below.data : "");
+        uint64_t *entry = cm_map_find(&o->weights, name);
+
+        if (!entry)
+            entry = cm_map_find(&o->weights, below);
+        if (!entry || !cm_shape_equal(&o->saved->entries.items[*entry - 1].tensor->shape,
+                                      &tree->tensor->shape))
+            return false;
+        if (add) {
+            const struct cm_str weight = o->saved->entries.items[*entry - 1].name;
+
+            cm_saved_add_slot(o->saved, weight, cm_str(slot), meaning, tree->tensor);
+        }
+        return true;
+    }
+    if (tree->kind != CM_ITEM_MAP && tree->kind != CM_ITEM_LIST)
+        return tree->kind == CM_ITEM_NONE;
+    for (size_t i = 0; i < tree->entries.count; i++) {
+        const struct cm_item_entry *entry = &tree->entries.items[i];
+        struct cm_str key = cm_arena_printf(o->arena, "%zu", i);
+
+        if (entry->key && !cm_item_is_text(entry->key, &key))
+            return false;
+        key = cm_arena_printf(o->arena, "%.*s%s%.*s", (int)below.size, below.data ? below.data : "",
+                              below.size ? "/" : "", (int)key.size, key.data);
+        if (!walk_slots(o, entry->value, key, slot, meaning, add, depth + 1))
+            return false;
+    }
+    return true;
+}
+
+static const struct cm_item *note(struct cm_arena *arena, const char *format, ...) CM_PRINTF(2, 3);
+static const struct cm_item *note(struct cm_arena *arena, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return cm_item_text(arena, cm_arena_str(arena, cm_str(text)));
+}
+
+/* field is the text of a key, which lives as long as the file. */
+static const struct cm_item *take_slots(struct cm_optax *o, const struct cm_item *tree,
+                                        struct cm_str path, const char *slot, const char *meaning)
+{
+    if (!walk_slots(o, tree, CM_STR_NONE, slot, meaning, false, 0)) {
+        cm_saved_unknown(o->saved, "%.*s does not have the tensors that the weights have",
+                         CM_STR_FMT(path));
+        return cm_jax_keep(o->saved, tree, path, CM_SAVED_OTHER);
+    }
+    walk_slots(o, tree, CM_STR_NONE, slot, meaning, true, 0);
+    return note(o->arena, "=slots:%s:%d:%.*s", slot, o->group, CM_STR_FMT(o->prefix));
+}
+
+const struct cm_item *cm_jax_keep_count(struct cm_saved *saved, const struct cm_item *item,
+                                        struct cm_str path, int64_t *count)
+{
+    const char *type = item->kind == CM_ITEM_TENSOR ? cm_numpy_name(item->tensor->dtype) : "int";
+
+    if (!cm_item_is_int(item, count) || !type)
+        return cm_jax_keep(saved, item, path, CM_SAVED_OTHER);
+    return note(saved->arena, "=count:%s:%lld", type, (long long)*count);
+}
+
+const struct cm_item *cm_jax_keep(struct cm_saved *saved, const struct cm_item *item,
+                                  struct cm_str path, enum cm_saved_role role)
+{
+    struct cm_arena *arena = saved->arena;
+    double number;
+
+    if (item->kind == CM_ITEM_MAP || item->kind == CM_ITEM_LIST) {
+        struct cm_item *kept = cm_item_new(arena, item->kind);
+
+        for (size_t i = 0; i < item->entries.count; i++) {
+            const struct cm_item_entry *entry = &item->entries.items[i];
+            struct cm_str key = cm_arena_printf(arena, "%zu", i);
+
+            if (entry->key)
+                (void)cm_item_is_text(entry->key, &key);
+            cm_item_set(arena, kept, entry->key,
+                        cm_jax_keep(saved, entry->value,
+                                    cm_arena_printf(arena, "%.*s/%.*s", (int)path.size, path.data,
+                                                    (int)key.size, key.data),
+                                    role));
+        }
+        return kept;
+    }
+    if (item->kind == CM_ITEM_TENSOR) {
+        if (item->tensor->shape.rank == 0 && cm_saved_tensor_number(item->tensor, &number) &&
+            cm_numpy_name(item->tensor->dtype))
+            return note(arena, "=number:%s:%.17g", cm_numpy_name(item->tensor->dtype), number);
+        cm_saved_add(saved, role, path, item->tensor);
+        return note(arena, "=kept:%d:%.*s", (int)role, (int)path.size, path.data);
+    }
+    struct cm_item *plain = cm_item_new(arena, CM_ITEM_MAP);
+    cm_item_put(arena, plain, "=", item);
+    return plain;
+}
+
+static void skip_stateless(struct cm_optax *o)
+{
+    if (o->rule)
+        o->after++;
+    else
+        o->before++;
+}
+
+static const struct cm_item *take_state(struct cm_optax *o, const struct cm_item *state,
+                                        struct cm_str path, int depth);
+
+static struct cm_str path_below(struct cm_optax *o, struct cm_str path, struct cm_str key)
+{
+    return cm_arena_printf(o->arena, "%.*s/%.*s", (int)path.size, path.data, (int)key.size,
+                           key.data);
+}
+
+static const struct cm_item *take_rule(struct cm_optax *o, const struct cm_optax_rule *rule,
+                                       const struct cm_item *state, struct cm_str path)
+{
+    struct cm_item *kept = cm_item_new(o->arena, CM_ITEM_MAP);
+    const bool second = o->rule != NULL;
+
+    if (second && rule->rule == CM_RULE_SGD && o->rule->rule == CM_RULE_RMSPROP)
+        o->has_trace = true; /* rmsprop with momentum */
+    else if (second)
+        cm_saved_unknown(o->saved, "%.*s is a second optimizer after '%s'", CM_STR_FMT(path),
+                         o->rule->name);
+    else
+        o->rule = rule;
+    for (size_t f = 0; f < rule->n_fields; f++) {
+        const char *field = rule->fields[f].field;
+        const struct cm_item *value = cm_item_get(state, field);
+        const struct cm_str below = path_below(o, path, cm_str(field));
+
+        cm_item_put(o->arena, kept, field,
+                    rule->fields[f].meaning == counts
+                        ? cm_jax_keep_count(o->saved, value, below, &o->count)
+                        : take_slots(o, value, below, field, rule->fields[f].meaning));
+    }
+    return kept;
+}
+
+static const struct cm_item *take_hyperparams(struct cm_optax *o, const struct cm_item *map,
+                                              struct cm_str path)
+{
+    struct cm_item *kept = cm_item_new(o->arena, CM_ITEM_MAP);
+
+    o->hyperparams = map;
+    for (size_t i = 0; i < cm_item_count(map); i++) {
+        const struct cm_item_entry *entry = &map->entries.items[i];
+        struct cm_str key = CM_STR_NONE;
+        double number;
+
+        if (entry->key)
+            (void)cm_item_is_text(entry->key, &key);
+        const bool is_rate =
+            cm_str_is(key, "learning_rate") && entry->value->kind == CM_ITEM_TENSOR &&
+            cm_item_is_real(entry->value, &number) && cm_numpy_name(entry->value->tensor->dtype);
+        cm_item_set(o->arena, kept, entry->key,
+                    is_rate ? note(o->arena, "=rate:%d:%s:%.17g", o->group < 0 ? 0 : o->group,
+                                   cm_numpy_name(entry->value->tensor->dtype), number)
+                            : cm_jax_keep(o->saved, entry->value, path_below(o, path, key),
+                                          CM_SAVED_OTHER));
+    }
+    return kept;
+}
+
+/* multi_transform: an optimizer for each label, with the weights of the others left out. */
+static const struct cm_item *take_groups(struct cm_optax *o, const struct cm_item *states,
+                                         struct cm_str path, int depth)
+{
+    struct cm_item *kept = cm_item_new(o->arena, CM_ITEM_MAP);
+
+    for (size_t i = 0; i < cm_item_count(states); i++) {
+        const struct cm_item_entry *entry = &states->entries.items[i];
+        const struct cm_item *inner = cm_item_get(entry->value, "inner_state");
+        struct cm_str label = CM_STR_NONE;
+        const struct cm_optax before = *o;
+
+        if (entry->key)
+            (void)cm_item_is_text(entry->key, &label);
+        const struct cm_str below = path_below(o, path, label);
+        if (inner && (inner->kind == CM_ITEM_NONE ||
+                      (inner->kind == CM_ITEM_MAP && cm_item_count(inner) == 0))) {
+            /* set_to_zero: weights that do not move */
+            struct cm_item *still = cm_item_new(o->arena, CM_ITEM_MAP);
+
+            cm_item_put(o->arena, still, "inner_state", cm_item_new(o->arena, CM_ITEM_MAP));
+            cm_item_set(o->arena, kept, entry->key, still);
+            continue;
+        }
+        const size_t first = o->saved->entries.count;
+        o->group = (int)o->saved->groups.count;
+        cm_saved_add_group(o->saved);
+        cm_item_set(o->arena, kept, entry->key, take_state(o, entry->value, below, depth + 1));
+        struct cm_saved_group *group = &o->saved->groups.items[o->group];
+        struct cm_map seen = {0};
+        for (size_t e = first; e < o->saved->entries.count; e++) {
+            const struct cm_saved_entry *slot = &o->saved->entries.items[e];
+            bool added = slot->role == CM_SAVED_SLOT;
+
+            if (added)
+                cm_map_insert(&seen, o->arena, slot->name, &added);
+            if (added)
+                *CM_PUSH(o->arena, &group->names) = slot->name;
+        }
+        if (!group->names.count)
+            o->needs |= CM_NEED_NAMES;
+        cm_optax_conclude(o, group, below);
+        const unsigned needs = o->needs;
+        *o = before;
+        o->needs = needs;
+    }
+    return kept;
+}
+
+/* A state that holds another one, or several. */
+static const struct cm_item *take_wrapper(struct cm_optax *o, const struct cm_item *state,
+                                          struct cm_str path, int depth)
+{
+    struct cm_item *kept = cm_item_new(o->arena, CM_ITEM_MAP);
+    const struct cm_item *hyperparams = cm_item_get(state, "hyperparams"), *value, *inner;
+    const bool is_empty = cm_item_count(state) == 1 &&
+                          (inner = cm_item_get(state, "inner_state")) &&
+                          (inner->kind == CM_ITEM_NONE || cm_item_count(inner) == 0);
+
+    if (is_empty)
+        o->masked = true; /* one without state, for some weights only */
+    if (hyperparams)
+        o->hyperparams = hyperparams;
+    for (size_t i = 0; i < cm_item_count(state); i++) {
+        const struct cm_item_entry *entry = &state->entries.items[i];
+        struct cm_str key = CM_STR_NONE;
+        int64_t number;
+
+        if (entry->key)
+            (void)cm_item_is_text(entry->key, &key);
+        const struct cm_str below = path_below(o, path, key);
+        value = entry->value;
+        if (cm_str_is(key, "inner_state") || cm_str_is(key, "inner_opt_state"))
+            value = take_state(o, value, below, depth + 1);
+        else if (cm_str_is(key, "inner_states"))
+            value = take_groups(o, value, below, depth + 1);
+        else if (cm_str_is(key, "hyperparams"))
+            value = take_hyperparams(o, value, below);
+        else if (cm_str_is(key, "acc_grads"))
+            value = take_slots(o, value, below, "acc_grads", NULL);
+        else if (cm_str_is(key, "count") || cm_str_is(key, "gradient_step"))
+            value = cm_jax_keep_count(o->saved, value, below, &number);
+        else
+            value = cm_jax_keep(o->saved, value, below, CM_SAVED_OTHER);
+        cm_item_set(o->arena, kept, entry->key, value);
+    }
+    if (cm_item_get(state, "mini_step"))
+        o->needs |= CM_NEED_ACCUMULATION;
+    if (cm_item_count(cm_item_get(state, "hyperparams_states")))
+        o->needs |= CM_NEED_SCHEDULE;
+    return kept;
+}
+
+static bool is_sequence(const struct cm_item *state)
+{
+    for (size_t i = 0; state->kind == CM_ITEM_MAP && i < state->entries.count; i++) {
+        struct cm_str key;
+        int64_t index;
+
+        if (!state->entries.items[i].key || !cm_item_is_text(state->entries.items[i].key, &key) ||
+            !cm_str_to_int64(key, &index) || index < 0)
+            return false;
+    }
+    return state->kind == CM_ITEM_LIST || state->entries.count > 0;
+}
+
+static const struct cm_item *take_sequence(struct cm_optax *o, const struct cm_item *state,
+                                           struct cm_str path, int depth)
+{
+    struct cm_item *kept = cm_item_new(o->arena, state->kind);
+
+    for (size_t i = 0; i < state->entries.count; i++) {
+        const struct cm_item *value = cm_msgpack_nth(state, i);
+        const struct cm_str key = cm_arena_printf(o->arena, "%zu", i);
+
+        if (!value)
+            value = &cm_item_none;
+        cm_item_set(o->arena, kept, state->kind == CM_ITEM_MAP ? cm_item_text(o->arena, key) : NULL,
+                    take_state(o, value, path_below(o, path, key), depth + 1));
+    }
+    return kept;
+}
+
+static const struct cm_item *take_state(struct cm_optax *o, const struct cm_item *state,
+                                        struct cm_str path, int depth)
+{
+    static const char *const wrapped[] = {"inner_state", "inner_opt_state", "inner_states"};
+    const bool is_tree = state->kind == CM_ITEM_MAP || state->kind == CM_ITEM_LIST;
+
+    if (depth > CM_ITEM_DEPTH_MAX)
+        return &cm_item_none;
+    if (state->kind == CM_ITEM_NONE || (is_tree && !state->entries.count)) {
+        skip_stateless(o);
+        return cm_item_new(o->arena, is_tree ? state->kind : CM_ITEM_MAP);
+    }
+    if (state->kind == CM_ITEM_MAP) {
+        const struct cm_optax_rule *rule = find_rule(state);
+
+        if (rule)
+            return take_rule(o, rule, state, path);
+        for (size_t i = 0; i < CM_COUNT(wrapped); i++)
+            if (cm_item_get(state, wrapped[i]))
+                return take_wrapper(o, state, path, depth);
+        const struct cm_item *count = cm_item_get(state, counts);
+        if (count && state->entries.count == 1) {
+            struct cm_item *kept = cm_item_new(o->arena, CM_ITEM_MAP);
+
+            skip_stateless(o);
+            cm_item_put(o->arena, kept, counts,
+                        cm_jax_keep_count(o->saved, count, path, &o->schedule_count));
+            return kept;
+        }
+    }
+    if (is_tree && is_sequence(state))
+        return take_sequence(o, state, path, depth);
+    cm_saved_unknown(o->saved, "%.*s is a state of optax that is not known: %.*s", CM_STR_FMT(path),
+                     CM_STR_FMT(cm_item_json(o->arena, state, 160)));
+    return cm_jax_keep(o->saved, state, path, CM_SAVED_OTHER);
+}
+
+const struct cm_item *cm_optax_take(struct cm_saved *saved, const struct cm_item *state,
+                                    struct cm_str path, struct cm_str prefix)
+{
+    struct cm_optax o = {.saved = saved,
+                         .arena = saved->arena,
+                         .prefix = prefix,
+                         .group = -1,
+                         .count = -1,
+                         .schedule_count = -1};
+
+    for (size_t i = 0; i < saved->entries.count; i++)
+        if (saved->entries.items[i].role == CM_SAVED_WEIGHT)
+            *cm_map_insert(&o.weights, o.arena, saved->entries.items[i].name, NULL) = i + 1;
+    saved->has_optimizer = true;
+    saved->arithmetic = CM_LIKE_OPTAX;
+    const struct cm_item *kept = take_state(&o, state, path, 0);
+    if (!saved->groups.count && (o.rule || !saved->unknown.count)) {
+        struct cm_saved_group *group = cm_saved_add_group(saved);
+
+        for (size_t i = 0; i < saved->entries.count; i++)
+            if (saved->entries.items[i].role == CM_SAVED_WEIGHT)
+                *CM_PUSH(o.arena, &group->names) = saved->entries.items[i].name;
+        cm_optax_conclude(&o, group, path);
+    } else if (o.before + o.after > 0 && saved->groups.count)
+        o.needs |= CM_NEED_CLIP;
+    cm_optax_tell_needs(&o);
+    return kept;
+}
+
+/* ---- the way there, for trainings of others ---- */
+
+const struct cm_item *cm_optax_state(struct cm_arena *arena, const struct cm_saved *saved,
+                                     struct cm_str prefix)
+{
+    struct cm_item *chain = cm_item_new(arena, CM_ITEM_MAP), *state = NULL;
+    const struct cm_plan_group *is = saved->groups.count ? &saved->groups.items[0].settings : NULL;
+    const struct cm_optax_rule *rule = NULL;
+    int stateless = 1;
+
+    for (size_t i = CM_COUNT(rules); i > 0; i--)
+        if (rules[i - 1].rule == saved->rule &&
+            (rules[i - 1].amsgrad < 0 || !is || rules[i - 1].amsgrad == (is->amsgrad == 1)) &&
+            (rules[i - 1].centered < 0 || !is || rules[i - 1].centered == (is->centered == 1)))
+            rule = &rules[i - 1];
+    state = cm_item_new(arena, CM_ITEM_MAP);
+    if (rule && !(rule->rule == CM_RULE_SGD && is && !(is->momentum > 0)))
+        for (size_t f = 0; f < rule->n_fields; f++)
+            cm_item_put(
+                arena, state, rule->fields[f].field,
+                rule->fields[f].meaning == counts
+                    ? note(arena, "=count:int32:%lld",
+                           (long long)(saved->step < 0 ? 0 : saved->step))
+                    : note(arena, "=slots:%s:-1:%.*s", rule->fields[f].field, CM_STR_FMT(prefix)));
+    if (saved->rule == CM_RULE_ADAM && is && is->decoupled == 1)
+        stateless = 2;
+    if (saved->rule == CM_RULE_RMSPROP)
+        stateless = 2;
+    cm_item_put(arena, chain, "0", state);
+    for (int i = 1; i <= stateless; i++)
+        cm_item_set(arena, chain, cm_item_text(arena, cm_arena_printf(arena, "%d", i)),
+                    cm_item_new(arena, CM_ITEM_MAP));
+    return chain;
+}

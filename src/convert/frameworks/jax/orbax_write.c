@@ -1,0 +1,228 @@
+/* Writing folders of Orbax: an array is a folder with one chunk that is not compressed, as
+ * PyTreeCheckpointHandler(use_ocdbt=False) has them; every version restores that. */
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/frameworks/jax/orbax.h"
+
+#include "base/folder_save.h"
+#include "bytes/msgpack.h"
+#include "convert/frameworks/jax/flax_state.h"
+
+struct orbax_writer {
+    struct cm_arena *arena;
+    struct cm_folder_save folder;
+    struct cm_saved_reader reader;
+    const struct cm_saved_writing *options;
+    struct cm_item *metadata; /* entries of tree_metadata */
+    struct cm_error *err;
+};
+
+static bool is_sequence(const struct cm_item *map)
+{
+    for (size_t i = 0; i < map->entries.count; i++) {
+        char index[24];
+
+        snprintf(index, sizeof index, "%zu", i);
+        if (map->kind == CM_ITEM_MAP && !cm_str_is(map->entries.items[i].key->text, index))
+            return false;
+    }
+    return map->entries.count > 0;
+}
+
+static struct cm_item *list_of(struct cm_arena *arena, const struct cm_shape *shape)
+{
+    struct cm_item *list = cm_item_new(arena, CM_ITEM_LIST);
+
+    for (int d = 0; d < shape->rank; d++)
+        cm_item_append(arena, list, cm_item_int(arena, shape->dims[d]));
+    return list;
+}
+
+static enum cm_status put_json(struct orbax_writer *w, const char *name, const struct cm_item *item)
+{
+    return cm_folder_put(&w->folder, w->arena, name, cm_item_json(w->arena, item, 0), w->err);
+}
+
+static enum cm_status put_chunk(struct orbax_writer *w, struct cm_str name,
+                                const struct cm_saved_tensor *tensor)
+{
+    const int64_t count = cm_shape_elements(&tensor->shape);
+    struct cm_str key = cm_arena_printf(w->arena, "%.*s/0", (int)name.size, name.data);
+    struct cm_save save = {0};
+    const char *path;
+
+    if (count == 0)
+        return CM_OK;
+    for (int d = 1; d < tensor->shape.rank; d++)
+        key = cm_arena_printf(w->arena, "%.*s.0", (int)key.size, key.data);
+    CM_TRY(cm_folder_file(&w->folder, w->arena, cm_str_text(key), &path, w->err));
+    CM_TRY(cm_save_begin(&save, path, w->err));
+    save.cancel = w->options ? w->options->cancel : NULL;
+    const enum cm_status status =
+        cm_saved_elements_write(&save, &w->reader, tensor, 0, count, w->err);
+    if (status) {
+        cm_save_abandon(&save);
+        return status;
+    }
+    return cm_save_commit(&save, w->err);
+}
+
+static enum cm_status put_array(struct orbax_writer *w, struct cm_str name,
+                                const struct cm_saved_tensor *tensor)
+{
+    struct cm_item *is = cm_item_new(w->arena, CM_ITEM_MAP);
+    const char *code = cm_numpy_code(tensor->dtype);
+    struct cm_shape chunk = tensor->shape;
+
+    if (!code)
+        return cm_fail(w->err, CM_UNSUPPORTED, "NumPy has no type for arrays of %s",
+                       cm_dtype_name(tensor->dtype));
+    for (int d = 0; d < chunk.rank; d++)
+        chunk.dims[d] += chunk.dims[d] == 0;
+    cm_item_put(w->arena, is, "chunks", list_of(w->arena, &chunk));
+    cm_item_put(w->arena, is, "compressor", &cm_item_none);
+    cm_item_put(w->arena, is, "dimension_separator", cm_item_text(w->arena, CM_STR(".")));
+    cm_item_put(w->arena, is, "dtype", cm_item_text(w->arena, cm_str(code)));
+    cm_item_put(w->arena, is, "fill_value", &cm_item_none);
+    cm_item_put(w->arena, is, "filters", &cm_item_none);
+    cm_item_put(w->arena, is, "order", cm_item_text(w->arena, CM_STR("C")));
+    cm_item_put(w->arena, is, "shape", list_of(w->arena, &tensor->shape));
+    cm_item_put(w->arena, is, "zarr_format", cm_item_int(w->arena, 2));
+    CM_TRY(
+        put_json(w, cm_arena_printf(w->arena, "%.*s/.zarray", (int)name.size, name.data).data, is));
+    return put_chunk(w, name, tensor);
+}
+
+/* An entry of _METADATA: the keys that lead there, and what is there. */
+static void list_leaf(struct orbax_writer *w, const struct cm_item *keys,
+                      const struct cm_item *value)
+{
+    struct cm_arena *arena = w->arena;
+    struct cm_item *entry = cm_item_new(arena, CM_ITEM_MAP);
+    struct cm_item *about = cm_item_new(arena, CM_ITEM_MAP);
+    struct cm_str name = CM_STR("(");
+    const bool is_array = value->kind == CM_ITEM_TENSOR;
+    const size_t count = cm_item_count(keys);
+
+    for (size_t i = 0; i < count; i++) {
+        const struct cm_str key = cm_item_get(cm_item_at(keys, i), "key")->text;
+
+        name = cm_arena_printf(arena, "%.*s%s'%.*s'%s", (int)name.size, name.data, i ? ", " : "",
+                               (int)key.size, key.data, count == 1 ? "," : "");
+    }
+    cm_item_put(arena, about, "value_type",
+                cm_item_text(arena, is_array ? CM_STR("np.ndarray") : CM_STR("None")));
+    cm_item_put(arena, about, "skip_deserialize", cm_item_bool(arena, !is_array));
+    if (is_array)
+        cm_item_put(arena, about, "write_shape", list_of(arena, &value->tensor->shape));
+    cm_item_put(arena, entry, "key_metadata", keys);
+    cm_item_put(arena, entry, "value_metadata", about);
+    cm_item_set(arena, w->metadata,
+                cm_item_text(arena, cm_arena_printf(arena, "%.*s)", (int)name.size, name.data)),
+                entry);
+}
+
+/* Plain numbers as arrays without axes, as Orbax has them. */
+static const struct cm_item *as_array(struct orbax_writer *w, const struct cm_item *value)
+{
+    const bool whole = value->kind != CM_ITEM_REAL;
+    struct cm_saved_tensor *tensor;
+    char *bytes = cm_arena_alloc(w->arena, 8);
+
+    if (value->kind != CM_ITEM_INT && value->kind != CM_ITEM_REAL && value->kind != CM_ITEM_BOOL)
+        return value;
+    const int64_t number = value->kind == CM_ITEM_BOOL ? value->truth : value->number;
+    memcpy(bytes, whole ? (const void *)&number : (const void *)&value->real, 8);
+    if (cm_saved_tensor_new(w->arena, whole ? CM_INT64 : CM_DOUBLE, &CM_SCALAR,
+                            (struct cm_str){bytes, 8}, CM_STR_NONE, &tensor, NULL))
+        return value;
+    return cm_item_tensor(w->arena, tensor);
+}
+
+static enum cm_status put_tree(struct orbax_writer *w, const struct cm_item *tree,
+                               struct cm_str name, const struct cm_item *keys, int depth)
+{
+    const bool is_tree = tree->kind == CM_ITEM_MAP || tree->kind == CM_ITEM_LIST;
+
+    if (depth > CM_ITEM_DEPTH_MAX)
+        return cm_fail(w->err, CM_LIMIT, "the tree is nested too deep");
+    if (!is_tree || !tree->entries.count) {
+        tree = as_array(w, tree);
+        if (tree->kind == CM_ITEM_TEXT || tree->kind == CM_ITEM_BYTES ||
+            tree->kind == CM_ITEM_OBJECT)
+            return cm_fail(w->err, CM_UNSUPPORTED,
+                           "'%.*s' is neither a number nor an array, and Orbax has no place for it",
+                           CM_STR_FMT(name));
+        list_leaf(w, keys, tree);
+        return tree->kind == CM_ITEM_TENSOR ? put_array(w, name, tree->tensor) : CM_OK;
+    }
+    const int kind = is_sequence(tree) ? CM_ORBAX_SEQUENCE : CM_ORBAX_MAP;
+    for (size_t i = 0; i < tree->entries.count; i++) {
+        const struct cm_item *key = tree->entries.items[i].key;
+        const struct cm_str text =
+            key && key->kind == CM_ITEM_TEXT ? key->text : cm_arena_printf(w->arena, "%zu", i);
+        struct cm_item *path = cm_item_new(w->arena, CM_ITEM_LIST);
+        struct cm_item *about = cm_item_new(w->arena, CM_ITEM_MAP);
+
+        for (size_t k = 0; k < cm_item_count(keys); k++)
+            cm_item_append(w->arena, path, cm_item_at(keys, k));
+        cm_item_put(w->arena, about, "key", cm_item_text(w->arena, text));
+        cm_item_put(w->arena, about, "key_type", cm_item_int(w->arena, kind));
+        cm_item_append(w->arena, path, about);
+        CM_TRY(put_tree(w, tree->entries.items[i].value,
+                        cm_arena_printf(w->arena, "%.*s%s%.*s", (int)name.size,
+                                        name.data ? name.data : "", name.size ? "." : "",
+                                        (int)text.size, text.data),
+                        path, depth + 1));
+    }
+    return CM_OK;
+}
+
+static enum cm_status put_metadata(struct orbax_writer *w, const struct cm_saved *saved)
+{
+    const struct cm_item *settings = cm_orbax_settings(w->arena, saved);
+    struct cm_item *metadata = cm_item_new(w->arena, CM_ITEM_MAP);
+    struct cm_item *checkpoint = cm_item_new(w->arena, CM_ITEM_MAP);
+
+    cm_item_put(w->arena, metadata, "tree_metadata", w->metadata);
+    cm_item_put(w->arena, metadata, "use_ocdbt", cm_item_bool(w->arena, false));
+    cm_item_put(w->arena, metadata, "use_zarr3", cm_item_bool(w->arena, false));
+    cm_item_put(w->arena, metadata, "store_array_data_equal_to_fill_value",
+                cm_item_bool(w->arena, true));
+    cm_item_put(w->arena, metadata, "custom_metadata", settings ? settings : &cm_item_none);
+    CM_TRY(put_json(w, "_METADATA", metadata));
+    cm_item_put(
+        w->arena, checkpoint, "item_handlers",
+        cm_item_text(w->arena, CM_STR("orbax.checkpoint._src.handlers.standard_checkpoint_handler."
+                                      "StandardCheckpointHandler")));
+    cm_item_put(w->arena, checkpoint, "metrics", cm_item_new(w->arena, CM_ITEM_MAP));
+    cm_item_put(w->arena, checkpoint, "performance_metrics", cm_item_new(w->arena, CM_ITEM_MAP));
+    /* Times of which nobody asks anything; without them a folder counts as not finished. */
+    cm_item_put(w->arena, checkpoint, "init_timestamp_nsecs", cm_item_int(w->arena, 1));
+    cm_item_put(w->arena, checkpoint, "commit_timestamp_nsecs", cm_item_int(w->arena, 2));
+    cm_item_put(w->arena, checkpoint, "custom_metadata", cm_item_new(w->arena, CM_ITEM_MAP));
+    return put_json(w, "_CHECKPOINT_METADATA", checkpoint);
+}
+
+enum cm_status cm_orbax_write(const struct cm_saved *saved, const char *path,
+                              const struct cm_saved_writing *options, struct cm_error *err)
+{
+    struct orbax_writer w = {
+        .arena = saved->arena,
+        .reader = {.mapped = saved->mapped.items, .n_mapped = saved->mapped.count},
+        .options = options,
+        .metadata = cm_item_new(saved->arena, CM_ITEM_MAP),
+        .err = err};
+    const struct cm_item *tree;
+
+    CM_TRY(cm_jax_tree(saved->arena, saved, &tree, err));
+    CM_TRY(cm_folder_begin(&w.folder, path, err));
+    enum cm_status status = put_tree(&w, tree, CM_STR_NONE, cm_item_new(w.arena, CM_ITEM_LIST), 0);
+    if (!status)
+        status = put_metadata(&w, saved);
+    cm_saved_reader_release(&w.reader);
+    if (status) {
+        cm_folder_abandon(&w.folder);
+        return status;
+    }
+    return cm_folder_commit(&w.folder, err);
+}

@@ -1,0 +1,44 @@
+/* What the files that write TensorFlow checkpoints share. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_CONVERT_BUNDLE_PARTS_H
+#define CM_CONVERT_BUNDLE_PARTS_H
+
+#include "convert/frameworks/keras/bundle.h"
+
+/* A variable to write. */
+struct cm_bundle_output {
+    struct cm_str key;
+    const struct cm_saved_tensor *tensor;
+    struct cm_str text; /* instead: a text */
+    uint64_t offset, size;
+    uint32_t crc;
+};
+
+struct cm_bundle_writing {
+    struct cm_arena *arena;
+    const struct cm_saved *saved;
+    struct {
+        struct cm_bundle_output *items;
+        size_t count, capacity;
+    } outputs;
+    struct cm_map tensors; /* "meaning weight", " weight": entry + 1 */
+    struct cm_error *err;
+};
+
+/* A fact of saved, or NULL. */
+const struct cm_item *cm_bundle_fact(const struct cm_saved *saved, const char *key);
+void cm_bundle_add(struct cm_bundle_writing *w, struct cm_str key,
+                   const struct cm_saved_tensor *tensor);
+/* A number as a tensor: of CM_INT64 or CM_FLOAT. */
+const struct cm_saved_tensor *cm_bundle_scalar(struct cm_bundle_writing *w, enum cm_dtype dtype,
+                                               double value);
+/* Updates so far, as the optimizer's variable counts them: batches. */
+double cm_bundle_step(const struct cm_saved *saved);
+/* kind: the meaning of a slot, "average", or "" for weights and the like; NULL: there is none. */
+const struct cm_saved_tensor *cm_bundle_tensor(struct cm_bundle_writing *w, const char *kind,
+                                               struct cm_str name);
+/* Adds all variables of saved, and makes the graph that has them: bundle_grow.c. */
+enum cm_status cm_bundle_grow(struct cm_bundle_writing *w,
+                              struct cm_bundle_graph *graph) CM_MUST_CHECK;
+
+#endif

@@ -1,0 +1,387 @@
+/* TensorFlow checkpoints, written: one file of data, its index, and the graph of objects.
+ *
+ * A training that came from a checkpoint keeps its graph, and the variables their keys; for others
+ * one is made (bundle_grow.c). */
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/frameworks/keras/bundle_parts.h"
+
+#include "base/crc32c.h"
+#include "base/folder_save.h"
+#include "base/memory.h"
+#include "base/number.h"
+#include "bytes/leveldb.h"
+#include "convert/frameworks/keras/keras_optimizer.h"
+#include "onnx/wire.h"
+
+enum { PIECE = 1 << 20, STRING_TYPE = 7 };
+
+const struct cm_item *cm_bundle_fact(const struct cm_saved *saved, const char *key)
+{
+    for (size_t i = 0; i < saved->facts.count; i++)
+        if (cm_str_is(saved->facts.items[i].key, key))
+            return saved->facts.items[i].value;
+    return NULL;
+}
+
+void cm_bundle_add(struct cm_bundle_writing *w, struct cm_str key,
+                   const struct cm_saved_tensor *tensor)
+{
+    *CM_PUSH(w->arena, &w->outputs) = (struct cm_bundle_output){.key = key, .tensor = tensor};
+}
+
+const struct cm_saved_tensor *cm_bundle_scalar(struct cm_bundle_writing *w, enum cm_dtype dtype,
+                                               double value)
+{
+    union {
+        int64_t whole;
+        float real;
+    } *room = cm_arena_alloc(w->arena, sizeof *room);
+    struct cm_saved_tensor *tensor = NULL;
+
+    if (dtype != CM_INT64)
+        room->real = (float)value;
+    else if (!cm_int64_from(value, &room->whole))
+        room->whole = INT64_MAX; /* which the nearest double is past */
+    const struct cm_str bytes = {(const char *)room, cm_dtype_size(dtype)};
+    return cm_saved_tensor_new(w->arena, dtype, &CM_SCALAR, bytes, CM_STR("memory"), &tensor, NULL)
+               ? NULL
+               : tensor;
+}
+
+double cm_bundle_step(const struct cm_saved *saved)
+{
+    return (double)(saved->step < 0 ? 0 : saved->step) *
+           (double)(saved->accumulate > 1 ? saved->accumulate : 1);
+}
+
+/* ---- which tensor ---- */
+
+static void index_tensors(struct cm_bundle_writing *w)
+{
+    for (size_t i = 0; i < w->saved->entries.count; i++) {
+        const struct cm_saved_entry *entry = &w->saved->entries.items[i];
+        const char *kind = entry->role == CM_SAVED_SLOT      ? entry->meaning
+                           : entry->role == CM_SAVED_AVERAGE ? "average"
+                                                             : "";
+        if (!kind)
+            continue;
+        uint64_t *found = cm_map_insert(
+            &w->tensors, w->arena,
+            cm_arena_printf(w->arena, "%s %.*s", kind, (int)entry->name.size, entry->name.data),
+            NULL);
+        if (!*found || entry->role == CM_SAVED_MASTER)
+            *found = i + 1;
+    }
+}
+
+const struct cm_saved_tensor *cm_bundle_tensor(struct cm_bundle_writing *w, const char *kind,
+                                               struct cm_str name)
+{
+    const uint64_t found = cm_map_get(
+        &w->tensors, cm_arena_printf(w->arena, "%s %.*s", kind, (int)name.size, name.data), 0);
+
+    return found ? w->saved->entries.items[found - 1].tensor : NULL;
+}
+
+/* ---- with the graph that was read ---- */
+
+/* Shapes are not known before roles are; every variable counts as one of a single number unless its
+ * role says otherwise, which only a slot of a hand-written optimizer needs. */
+static const struct cm_shape *shape_of_key(const void *arg, struct cm_str key)
+{
+    static const struct cm_shape number = {0, {0}}, other = {1, {1}};
+    const struct cm_item *numbers = arg;
+    double value;
+
+    for (size_t i = 0; i < cm_item_count(numbers); i++) {
+        struct cm_str known;
+        if (cm_item_is_text(numbers->entries.items[i].key, &known) && cm_str_equal(known, key) &&
+            cm_item_is_real(numbers->entries.items[i].value, &value))
+            return &number;
+    }
+    return &other;
+}
+
+static const struct cm_saved_tensor *number_kept(struct cm_bundle_writing *w,
+                                                 const struct cm_item *numbers, struct cm_str key,
+                                                 struct cm_str name)
+{
+    const struct cm_item *value = cm_item_get(numbers, cm_arena_str(w->arena, key).data);
+    double number;
+
+    if (!value || !cm_item_is_real(value, &number))
+        return cm_keras_kept(w->arena, value);
+    if ((cm_str_is(name, "step") || cm_str_is(name, "global_step")) && w->saved->step >= 0)
+        number = (double)w->saved->step;
+    return cm_bundle_scalar(w, value->kind == CM_ITEM_REAL ? CM_FLOAT : CM_INT64, number);
+}
+
+static double setting_of(const struct cm_plan_group *group, struct cm_str path)
+{
+    return cm_str_ends(path, "beta_1")     ? group->beta1
+           : cm_str_ends(path, "momentum") ? group->momentum
+           : cm_str_ends(path, "decay")    ? 0
+                                           : group->beta2;
+}
+
+/* The tensor of a variable of the graph; NULL: it is not there any more. */
+static const struct cm_saved_tensor *variable_tensor(struct cm_bundle_writing *w,
+                                                     const struct cm_bundle_node *node,
+                                                     const struct cm_bundle_variable *variable,
+                                                     const struct cm_item *numbers)
+{
+    const struct cm_saved *saved = w->saved;
+    const struct cm_plan_group *group =
+        saved->groups.count ? &saved->groups.items[0].settings : NULL;
+
+    switch (variable->use) {
+    case CM_USE_SLOT: {
+        const char *meaning = cm_keras_meaning(
+            saved->rule, variable->slot.size ? variable->slot : CM_STR("momentum"));
+        return meaning ? cm_bundle_tensor(w, meaning, variable->name) : NULL;
+    }
+    case CM_USE_AVERAGE:
+        return cm_bundle_tensor(w, "average", variable->name);
+    case CM_USE_STEP:
+        return cm_bundle_scalar(w, CM_INT64, cm_bundle_step(saved));
+    case CM_USE_RATE:
+        return group ? cm_bundle_scalar(w, CM_FLOAT, group->lr) : NULL;
+    case CM_USE_SETTING:
+        return group ? cm_bundle_scalar(w, CM_FLOAT, setting_of(group, node->path)) : NULL;
+    default: {
+        const struct cm_saved_tensor *tensor = cm_bundle_tensor(w, "", variable->name);
+        return tensor ? tensor : number_kept(w, numbers, node->key, variable->name);
+    }
+    }
+}
+
+static enum cm_status add_objects(struct cm_bundle_writing *w, const struct cm_bundle_graph *graph)
+{
+    const struct cm_item *numbers = cm_bundle_fact(w->saved, "tensorflow.variables");
+    struct cm_bundle_roles roles;
+    size_t weights = 0, used = 0;
+
+    cm_bundle_roles(w->arena, graph, shape_of_key, numbers, &roles);
+    for (size_t i = 0; i < graph->count; i++) {
+        struct cm_bundle_node *node = &graph->nodes[i];
+        const struct cm_bundle_variable *variable = &roles.variables[i];
+
+        if (variable->use == CM_USE_NONE)
+            continue;
+        const struct cm_saved_tensor *tensor = variable_tensor(w, node, variable, numbers);
+        if (!tensor && variable->use == CM_USE_WEIGHT)
+            return cm_fail(w->err, CM_NOT_FOUND, "variable '%.*s' is missing",
+                           CM_STR_FMT(variable->name));
+        if (tensor)
+            cm_bundle_add(w, node->key, tensor);
+        else
+            node->key = CM_STR_NONE; /* not written; its object stays */
+        used += tensor && variable->use == CM_USE_WEIGHT;
+    }
+    for (size_t i = 0; i < w->saved->entries.count; i++)
+        weights += w->saved->entries.items[i].role == CM_SAVED_WEIGHT ||
+                   w->saved->entries.items[i].role == CM_SAVED_BUFFER;
+    return used < weights
+               ? cm_fail(w->err, CM_UNSUPPORTED,
+                         "%zu weights are not in the objects that TensorFlow had", weights - used)
+               : CM_OK;
+}
+
+/* ---- files ---- */
+
+static int by_key(const void *a, const void *b)
+{
+    return cm_str_compare(((const struct cm_bundle_output *)a)->key,
+                          ((const struct cm_bundle_output *)b)->key);
+}
+
+static enum cm_status write_tensor(struct cm_bundle_writing *w, struct cm_save *save,
+                                   struct cm_bundle_output *output, uint8_t *piece)
+{
+    const struct cm_saved_tensor *tensor = output->tensor;
+    struct cm_saved_reader reader = {.mapped = w->saved->mapped.items,
+                                     .n_mapped = w->saved->mapped.count};
+    const size_t width = cm_dtype_size(tensor->dtype);
+    const int64_t count = cm_shape_elements(&tensor->shape), some = (int64_t)(PIECE / width);
+    enum cm_status status = CM_OK;
+
+    for (int64_t first = 0; first < count && !status; first += some) {
+        const int64_t now = some < count - first ? some : count - first;
+        const size_t size = (size_t)now * width;
+
+        status = cm_saved_tensor_read(&reader, tensor, first, now, piece, w->err);
+        if (!status) {
+            output->crc = cm_crc32c(output->crc, piece, size);
+            output->size += size;
+            status = cm_save_write(save, piece, size, w->err);
+        }
+    }
+    cm_saved_tensor_forget(&reader, tensor);
+    cm_saved_reader_release(&reader);
+    return status;
+}
+
+/* A text: its length, the check sum of that, its bytes. */
+static enum cm_status write_text(struct cm_bundle_writing *w, struct cm_save *save,
+                                 struct cm_bundle_output *output)
+{
+    uint8_t head[14];
+    const uint32_t length = (uint32_t)output->text.size;
+    const size_t size = cm_varint_put(head, length);
+    const uint32_t crc = cm_crc32c(0, &length, sizeof length);
+    const uint32_t stored = cm_table_checksum(crc);
+
+    memcpy(head + size, &stored, sizeof stored);
+    output->crc = cm_crc32c(cm_crc32c(crc, &stored, sizeof stored), output->text.data, length);
+    output->size = size + sizeof stored + length;
+    CM_TRY(cm_save_write(save, head, size + sizeof stored, w->err));
+    return cm_save_write(save, output->text.data, length, w->err);
+}
+
+static enum cm_status write_data(struct cm_bundle_writing *w, struct cm_save *save)
+{
+    uint8_t *piece = cm_arena_alloc(w->arena, PIECE);
+
+    for (size_t i = 0; i < w->outputs.count; i++) {
+        struct cm_bundle_output *output = &w->outputs.items[i];
+
+        output->offset = save->written;
+        CM_TRY(output->tensor ? write_tensor(w, save, output, piece) : write_text(w, save, output));
+    }
+    return CM_OK;
+}
+
+struct message {
+    char *items;
+    size_t count, capacity;
+};
+
+static void put_number(struct cm_bundle_writing *w, struct message *to, unsigned tag,
+                       uint64_t value)
+{
+    uint8_t bytes[10];
+    const size_t size = cm_varint_put(bytes, value);
+
+    if (tag)
+        *CM_PUSH(w->arena, to) = (char)tag;
+    for (size_t i = 0; i < size; i++)
+        *CM_PUSH(w->arena, to) = (char)bytes[i];
+}
+
+/* BundleEntryProto. */
+static struct cm_str describe(struct cm_bundle_writing *w, const struct cm_bundle_output *output)
+{
+    struct message shape = {0}, entry = {0};
+
+    for (int i = 0; output->tensor && i < output->tensor->shape.rank; i++) {
+        struct message dim = {0};
+
+        put_number(w, &dim, 8, (uint64_t)output->tensor->shape.dims[i]);
+        put_number(w, &shape, 18, dim.count);
+        for (size_t b = 0; b < dim.count; b++)
+            *CM_PUSH(w->arena, &shape) = dim.items[b];
+    }
+    put_number(w, &entry, 8,
+               output->tensor ? cm_bundle_type(output->tensor->dtype) : (uint64_t)STRING_TYPE);
+    put_number(w, &entry, 18, shape.count);
+    for (size_t b = 0; b < shape.count; b++)
+        *CM_PUSH(w->arena, &entry) = shape.items[b];
+    if (output->offset)
+        put_number(w, &entry, 32, output->offset);
+    put_number(w, &entry, 40, output->size);
+    *CM_PUSH(w->arena, &entry) = 53;
+    const uint32_t crc = cm_table_checksum(output->crc);
+    for (int i = 0; i < 4; i++)
+        *CM_PUSH(w->arena, &entry) = (char)(crc >> 8 * i);
+    return (struct cm_str){entry.items, entry.count};
+}
+
+static enum cm_status write_index(struct cm_bundle_writing *w, struct cm_save *save)
+{
+    static const char header[] = "\x08\x01\x1a\x02\x08\x01"; /* one file of data, version 1 */
+    const size_t count = w->outputs.count + 1;
+    struct cm_table_entry *entries = CM_NEW_ARRAY(w->arena, struct cm_table_entry, count);
+
+    entries[0] = (struct cm_table_entry){CM_STR(""), {header, sizeof header - 1}};
+    for (size_t i = 1; i < count; i++)
+        entries[i] = (struct cm_table_entry){w->outputs.items[i - 1].key,
+                                             describe(w, &w->outputs.items[i - 1])};
+    return cm_table_write(w->arena, save, entries, count, w->err);
+}
+
+typedef enum cm_status fill_fn(struct cm_bundle_writing *w, struct cm_save *save);
+
+static void abandon_file(void *save)
+{
+    cm_save_abandon(save);
+}
+
+static void abandon_folder(void *folder)
+{
+    cm_folder_abandon(folder);
+}
+
+static enum cm_status write_file(struct cm_bundle_writing *w, struct cm_folder_save *folder,
+                                 const char *name, const atomic_bool *cancel, fill_fn *fill)
+{
+    struct cm_save *save = CM_NEW(w->arena, struct cm_save);
+    const char *path;
+
+    CM_TRY(cm_folder_file(folder, w->arena, name, &path, w->err));
+    CM_TRY(cm_save_begin(save, path, w->err));
+    cm_arena_defer(w->arena, abandon_file, save);
+    save->cancel = cancel;
+    CM_TRY(fill(w, save));
+    return cm_save_commit(save, w->err);
+}
+
+static enum cm_status check_outputs(struct cm_bundle_writing *w)
+{
+    qsort(w->outputs.items, w->outputs.count, sizeof *w->outputs.items, by_key);
+    for (size_t i = 0; i < w->outputs.count; i++) {
+        const struct cm_bundle_output *output = &w->outputs.items[i];
+
+        if (i && cm_str_equal(output->key, output[-1].key))
+            return cm_fail(w->err, CM_BAD_MODEL, "two variables are called '%.*s'",
+                           CM_STR_FMT(output->key));
+        if (output->tensor && !cm_bundle_type(output->tensor->dtype))
+            return cm_fail(w->err, CM_UNSUPPORTED, "TensorFlow has no type %s ('%.*s')",
+                           cm_dtype_name(output->tensor->dtype), CM_STR_FMT(output->key));
+    }
+    return CM_OK;
+}
+
+enum cm_status cm_bundle_write(const struct cm_saved *saved, const char *path,
+                               const struct cm_saved_writing *options, struct cm_error *err)
+{
+    struct cm_bundle_writing w = {.arena = saved->arena, .saved = saved, .err = err};
+    struct cm_folder_save *folder = CM_NEW(w.arena, struct cm_folder_save);
+    const atomic_bool *cancel = options ? options->cancel : NULL;
+    struct cm_bundle_graph graph;
+
+    index_tensors(&w);
+    if (saved->has_optimizer &&
+        cm_bundle_graph_from_item(w.arena, cm_bundle_fact(saved, "tensorflow.objects"), &graph))
+        CM_TRY(add_objects(&w, &graph));
+    else
+        CM_TRY(cm_bundle_grow(&w, &graph));
+    *CM_PUSH(w.arena, &w.outputs) = (struct cm_bundle_output){
+        .key = CM_STR(CM_BUNDLE_GRAPH_KEY), .text = cm_bundle_graph_encode(w.arena, &graph)};
+    CM_TRY(check_outputs(&w));
+    const struct cm_str name =
+        cm_arena_printf(w.arena, "ckpt-%lld", saved->step < 0 ? 1LL : (long long)saved->step);
+    CM_TRY(cm_folder_begin(folder, path, err));
+    cm_arena_defer(w.arena, abandon_folder, folder);
+    CM_TRY(write_file(&w, folder,
+                      cm_arena_printf(w.arena, "%s.data-00000-of-00001", cm_str_text(name)).data,
+                      cancel, write_data));
+    CM_TRY(write_file(&w, folder, cm_arena_printf(w.arena, "%s.index", cm_str_text(name)).data,
+                      cancel, write_index));
+    CM_TRY(cm_folder_put(folder, w.arena, "checkpoint",
+                         cm_arena_printf(w.arena,
+                                         "model_checkpoint_path: \"%s\"\n"
+                                         "all_model_checkpoint_paths: \"%s\"\n",
+                                         cm_str_text(name), cm_str_text(name)),
+                         err));
+    return cm_folder_commit(folder, err);
+}

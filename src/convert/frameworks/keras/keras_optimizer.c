@@ -1,0 +1,373 @@
+/* Optimizers of Keras: names, words and settings. */
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/frameworks/keras/keras_optimizer.h"
+
+#include "convert/schedule.h"
+
+/* ---- names ---- */
+
+static const struct cm_keras_optimizer optimizers[] = {
+    {"sgd", "SGD", CM_RULE_SGD, false},
+    {"adam", "Adam", CM_RULE_ADAM, false},
+    {"adam_w", "AdamW", CM_RULE_ADAM, true},
+    {"adamw", "AdamW", CM_RULE_ADAM, true},
+    {"adagrad", "Adagrad", CM_RULE_ADAGRAD, false},
+    {"rmsprop", "RMSprop", CM_RULE_RMSPROP, false},
+    {"rm_sprop", "RMSprop", CM_RULE_RMSPROP, false}, /* as Keras 3 spells it */
+    {"momentum", "SGD", CM_RULE_SGD, false},
+};
+
+const struct cm_keras_optimizer *cm_keras_optimizer(struct cm_str name)
+{
+    while (name.size && name.data[name.size - 1] >= '0' && name.data[name.size - 1] <= '9')
+        name.size--;
+    if (name.size && name.data[name.size - 1] == '_')
+        name.size--;
+    for (size_t i = 0; i < CM_COUNT(optimizers); i++)
+        if (cm_str_is(name, optimizers[i].name) || cm_str_is(name, optimizers[i].class_name))
+            return &optimizers[i];
+    return NULL;
+}
+
+/* Of the same meaning, the word that Keras 3 has comes first. */
+static const struct {
+    enum cm_update_rule rule; /* CM_RULE_UNKNOWN: any */
+    const char *word, *meaning;
+} words[] = {
+    {CM_RULE_ADAM, "momentum", "exp_avg"},
+    {CM_RULE_ADAM, "velocity", "exp_avg_sq"},
+    {CM_RULE_UNKNOWN, "velocity_hat", "max_exp_avg_sq"},
+    {CM_RULE_UNKNOWN, "accumulator", "sum"},
+    {CM_RULE_RMSPROP, "velocity", "square_avg"},
+    {CM_RULE_UNKNOWN, "momentum", "momentum_buffer"},
+    {CM_RULE_UNKNOWN, "average_gradient", "grad_avg"},
+    {CM_RULE_UNKNOWN, "m", "exp_avg"}, /* Keras 2 */
+    {CM_RULE_UNKNOWN, "v", "exp_avg_sq"},
+    {CM_RULE_UNKNOWN, "vhat", "max_exp_avg_sq"},
+    {CM_RULE_UNKNOWN, "rms", "square_avg"},
+    {CM_RULE_UNKNOWN, "mg", "grad_avg"},
+    {CM_RULE_UNKNOWN, "Adam", "exp_avg"}, /* TensorFlow 1 */
+    {CM_RULE_UNKNOWN, "Adam_1", "exp_avg_sq"},
+    {CM_RULE_UNKNOWN, "Momentum", "momentum_buffer"},
+    {CM_RULE_UNKNOWN, "Adagrad", "sum"},
+    {CM_RULE_UNKNOWN, "RMSProp", "square_avg"},
+    {CM_RULE_UNKNOWN, "RMSProp_1", "momentum_buffer"},
+};
+
+const char *cm_keras_meaning(enum cm_update_rule rule, struct cm_str word)
+{
+    for (size_t i = 0; i < CM_COUNT(words); i++)
+        if ((words[i].rule == rule || words[i].rule == CM_RULE_UNKNOWN) &&
+            cm_str_is(word, words[i].word))
+            return words[i].meaning;
+    return NULL;
+}
+
+const char *cm_keras_word(const char *meaning)
+{
+    for (size_t i = 0; meaning && i < CM_COUNT(words); i++)
+        if (strcmp(words[i].meaning, meaning) == 0)
+            return words[i].word;
+    return NULL;
+}
+
+void cm_keras_set_optimizer(struct cm_saved *saved, struct cm_str name)
+{
+    const struct cm_keras_optimizer *found = cm_keras_optimizer(name);
+
+    saved->has_optimizer = true;
+    saved->arithmetic = CM_LIKE_KERAS;
+    saved->optimizer = found ? cm_str(found->class_name) : name;
+    saved->rule = found ? found->rule : CM_RULE_UNKNOWN;
+    if (!found && name.size)
+        cm_saved_unknown(saved,
+                         "the optimizer '%.*s': only SGD, Adam, AdamW, Adagrad and RMSprop are "
+                         "continued",
+                         CM_STR_FMT(name));
+}
+
+/* ---- schedules ---- */
+
+static double *one(struct cm_arena *arena, double value)
+{
+    double *out = CM_NEW(arena, double);
+
+    *out = value;
+    return out;
+}
+
+static struct cm_phase *add_phase(struct cm_saved *saved, enum cm_phase_shape shape, double first,
+                                  double length, double from, double to)
+{
+    struct cm_rate_schedule *schedule = &saved->schedule;
+
+    if (schedule->count == schedule->capacity)
+        schedule->phases = cm_arena_grow(saved->arena, schedule->phases, &schedule->capacity,
+                                         sizeof *schedule->phases);
+    struct cm_phase *phase = &schedule->phases[schedule->count++];
+    *phase = (struct cm_phase){.shape = shape,
+                               .first = first > 0 && first < 1e18 ? (int64_t)first : 0,
+                               .length = length,
+                               .from = one(saved->arena, from),
+                               .to = one(saved->arena, to)};
+    return phase;
+}
+
+static double number(const struct cm_item *config, const char *key)
+{
+    return cm_item_real_or(cm_item_get(config, key), NAN);
+}
+
+static bool is_set(const struct cm_item *config, const char *key)
+{
+    bool truth = false;
+
+    return cm_item_is_bool(cm_item_get(config, key), &truth) && truth;
+}
+
+typedef bool schedule_fn(struct cm_saved *saved, const struct cm_item *config, double rate);
+
+/* rate * decay_rate ^ (step / decay_steps), or divided by 1 + decay_rate * step / decay_steps. */
+static bool decay(struct cm_saved *saved, const struct cm_item *config, double rate,
+                  enum cm_phase_shape shape)
+{
+    struct cm_phase *phase = add_phase(saved, shape, 0, number(config, "decay_steps"), rate, rate);
+
+    phase->factor = number(config, "decay_rate");
+    phase->is_stepped = is_set(config, "staircase");
+    return phase->length > 0 && !isnan(phase->factor);
+}
+
+static bool exponential(struct cm_saved *saved, const struct cm_item *config, double rate)
+{
+    return decay(saved, config, rate, CM_PHASE_EXPONENTIAL);
+}
+
+static bool inverse_time(struct cm_saved *saved, const struct cm_item *config, double rate)
+{
+    return decay(saved, config, rate, CM_PHASE_INVERSE);
+}
+
+static bool cosine(struct cm_saved *saved, const struct cm_item *config, double rate)
+{
+    const double length = number(config, "decay_steps");
+    const double alpha = cm_item_real_or(cm_item_get(config, "alpha"), 0);
+    const double target = number(config, "warmup_target");
+    double warmup = 0;
+
+    if (!isnan(target)) {
+        warmup = cm_item_real_or(cm_item_get(config, "warmup_steps"), 0);
+        if (warmup > 0)
+            add_phase(saved, CM_PHASE_LINEAR, 0, warmup, rate, target);
+        rate = target;
+    }
+    add_phase(saved, CM_PHASE_COSINE, warmup, length, rate, rate * alpha);
+    return length > 0;
+}
+
+static bool polynomial(struct cm_saved *saved, const struct cm_item *config, double rate)
+{
+    struct cm_phase *phase =
+        add_phase(saved, CM_PHASE_POLYNOMIAL, 0, number(config, "decay_steps"), rate,
+                  cm_item_real_or(cm_item_get(config, "end_learning_rate"), 0.0001));
+
+    phase->factor = cm_item_real_or(cm_item_get(config, "power"), 1);
+    return phase->length > 0 && !is_set(config, "cycle");
+}
+
+/* values[i] up to and with boundaries[i]. */
+static bool piecewise(struct cm_saved *saved, const struct cm_item *config, double rate)
+{
+    const struct cm_item *boundaries = cm_item_get(config, "boundaries");
+    const struct cm_item *values = cm_item_get(config, "values");
+    const size_t count = cm_item_count(values);
+    double value, first = -1;
+
+    (void)rate;
+    for (size_t i = 0; i < count; i++) {
+        if (!cm_item_is_real(cm_item_at(values, i), &value) ||
+            (i > 0 && !cm_item_is_real(cm_item_at(boundaries, i - 1), &first)))
+            return false;
+        add_phase(saved, CM_PHASE_CONSTANT, floor(first) + 1, 1, value, value);
+    }
+    return count > 0 && cm_item_count(boundaries) + 1 == count;
+}
+
+static const struct {
+    const char *class_name;
+    schedule_fn *take;
+} schedules[] = {
+    {"ExponentialDecay", exponential},
+    {"InverseTimeDecay", inverse_time},
+    {"CosineDecay", cosine},
+    {"PolynomialDecay", polynomial},
+    {"PiecewiseConstantDecay", piecewise},
+};
+
+static void take_schedule(struct cm_saved *saved, const struct cm_item *rate,
+                          struct cm_plan_group *group)
+{
+    const struct cm_item *config = cm_item_get(rate, "config");
+    struct cm_str name = CM_STR_NONE;
+    bool is_known = false;
+
+    (void)cm_item_is_text(cm_item_get(rate, "class_name"), &name);
+    saved->schedule_name = name;
+    group->initial_lr = number(config, "initial_learning_rate");
+    for (size_t i = 0; i < CM_COUNT(schedules); i++)
+        if (cm_str_is(name, schedules[i].class_name))
+            is_known = schedules[i].take(saved, config, group->initial_lr);
+    if (is_known && saved->accumulate > 1) {
+        cm_saved_unknown(saved, "the schedule counts batches, not updates: with "
+                                "gradient_accumulation_steps it is not continued");
+        is_known = false;
+    }
+    saved->schedule_known = is_known ? CM_SCHEDULE_KNOWN : CM_SCHEDULE_UNKNOWN;
+    if (!is_known) {
+        saved->schedule = (struct cm_rate_schedule){0};
+        cm_saved_missing(saved, "the learning rate schedule: '%.*s' is not understood",
+                         CM_STR_FMT(name));
+        return;
+    }
+    if (isnan(group->initial_lr))
+        group->initial_lr = saved->schedule.phases[0].from[0];
+    if (saved->step >= 0)
+        group->lr = cm_schedule_rate(&saved->schedule, 1, 0, saved->step);
+}
+
+/* ---- settings ---- */
+
+static void take_clip(struct cm_saved *saved, const struct cm_item *config)
+{
+    static const struct {
+        const char *key;
+        enum cm_clip_kind kind;
+    } kinds[] = {{"global_clipnorm", CM_CLIP_GLOBAL_EXACT},
+                 {"clipnorm", CM_CLIP_EACH},
+                 {"clipvalue", CM_CLIP_VALUE}};
+
+    saved->clip.limit = 0;
+    for (size_t i = 0; i < CM_COUNT(kinds); i++)
+        if (!isnan(number(config, kinds[i].key)))
+            saved->clip = (struct cm_plan_clip){kinds[i].kind, number(config, kinds[i].key)};
+}
+
+void cm_keras_configure(struct cm_saved *saved, const struct cm_item *optimizer)
+{
+    const struct cm_item *config = cm_item_get(optimizer, "config");
+    struct cm_plan_group *group = &saved->groups.items[0].settings;
+    struct cm_str name = CM_STR_NONE;
+    const struct {
+        const char *key;
+        double *where;
+    } numbers[] = {
+        {"momentum", &group->momentum}, {"rho", &group->beta2},
+        {"beta_1", &group->beta1},      {"beta_2", &group->beta2},
+        {"epsilon", &group->epsilon},   {"weight_decay", &group->weight_decay},
+    };
+    const struct {
+        const char *key;
+        int *where;
+    } flags[] = {{"nesterov", &group->nesterov},
+                 {"amsgrad", &group->amsgrad},
+                 {"centered", &group->centered}};
+
+    if (!config)
+        return;
+    (void)cm_item_is_text(cm_item_get(optimizer, "class_name"), &name);
+    if (!saved->optimizer.size)
+        cm_keras_set_optimizer(saved, name);
+    saved->groups.items[0].said = config;
+    const double accumulate = number(config, "gradient_accumulation_steps");
+    saved->accumulate = accumulate >= 1 && accumulate < 1e9 ? (int64_t)accumulate : 1;
+    if (saved->accumulate > 1 && saved->step > 0)
+        saved->step /= saved->accumulate;
+    group->weight_decay = 0;
+    group->decoupled = 1;
+    for (size_t i = 0; i < CM_COUNT(numbers); i++)
+        if (!isnan(number(config, numbers[i].key)))
+            *numbers[i].where = number(config, numbers[i].key);
+    for (size_t i = 0; i < CM_COUNT(flags); i++)
+        if (cm_item_get(config, flags[i].key))
+            *flags[i].where = is_set(config, flags[i].key);
+    take_clip(saved, config);
+    saved->loss_scale = number(config, "loss_scale_factor");
+    const struct cm_item *rate = cm_item_get(config, "learning_rate");
+    if (cm_item_get(rate, "class_name"))
+        take_schedule(saved, rate, group);
+    else if (!isnan(cm_item_real_or(rate, NAN))) {
+        saved->schedule_known = CM_SCHEDULE_NONE;
+        if (isnan(group->lr))
+            group->lr = group->initial_lr = cm_item_real_or(rate, NAN);
+    }
+}
+
+/* What the slots that are there say of the settings. */
+static void settings_of_slots(struct cm_saved *saved)
+{
+    struct cm_plan_group *group = &saved->groups.items[0].settings;
+    bool has_maximum = false, has_momentum = false, has_mean = false;
+
+    for (size_t i = 0; i < saved->entries.count; i++) {
+        const char *meaning = saved->entries.items[i].meaning;
+
+        if (!meaning)
+            continue;
+        has_maximum |= strcmp(meaning, "max_exp_avg_sq") == 0;
+        has_momentum |= strcmp(meaning, "momentum_buffer") == 0;
+        has_mean |= strcmp(meaning, "grad_avg") == 0;
+    }
+    if (saved->rule == CM_RULE_ADAM && group->amsgrad < 0)
+        group->amsgrad = has_maximum;
+    if (saved->rule == CM_RULE_RMSPROP && group->centered < 0)
+        group->centered = has_mean;
+    if ((saved->rule == CM_RULE_SGD || saved->rule == CM_RULE_RMSPROP) && isnan(group->momentum) &&
+        !has_momentum)
+        group->momentum = 0;
+}
+
+void cm_keras_missing(struct cm_saved *saved, const char *kind)
+{
+    static const struct {
+        enum cm_update_rule rule;
+        const char *name;
+        size_t offset;
+        const char *usual; /* Keras's default */
+    } settings[] = {
+#define ROW(rule, field, usual) {rule, #field, offsetof(struct cm_plan_group, field), usual}
+        ROW(CM_RULE_ADAM, beta1, "0.9"),
+        ROW(CM_RULE_ADAM, beta2, "0.999"),
+        ROW(CM_RULE_ADAM, epsilon, "1e-7"),
+        ROW(CM_RULE_ADAGRAD, epsilon, "1e-7"),
+        ROW(CM_RULE_RMSPROP, epsilon, "1e-7"),
+        ROW(CM_RULE_RMSPROP, beta2, "0.9"),
+        ROW(CM_RULE_UNKNOWN, weight_decay, "0.004"),
+#undef ROW
+    };
+    const struct cm_keras_optimizer *found = cm_keras_optimizer(saved->optimizer);
+
+    if (!saved->has_optimizer || saved->groups.count == 0)
+        return;
+    settings_of_slots(saved);
+    const struct cm_plan_group *group = &saved->groups.items[0].settings;
+    if (saved->rule == CM_RULE_UNKNOWN && !saved->optimizer.size)
+        cm_saved_missing(saved, "the optimizer: %s does not tell which one it is", kind);
+    if (saved->schedule_known == CM_SCHEDULE_UNKNOWN && !saved->schedule_name.size)
+        cm_saved_missing(saved, "the learning rate schedule: %s does not hold it", kind);
+    else if (saved->schedule_known == CM_SCHEDULE_NONE && isnan(group->lr))
+        cm_saved_missing(saved, "the learning rate: %s does not hold it", kind);
+    for (size_t i = 0; i < CM_COUNT(settings); i++) {
+        double value;
+
+        memcpy(&value, (const char *)group + settings[i].offset, sizeof value);
+        const bool wanted = settings[i].rule == CM_RULE_UNKNOWN ? found && found->decays
+                                                                : settings[i].rule == saved->rule;
+        if (wanted && isnan(value))
+            cm_saved_missing(saved, "%s: %s does not hold it (Keras's default is %s)",
+                             settings[i].name, kind, settings[i].usual);
+    }
+    if (saved->rule == CM_RULE_RMSPROP && isnan(group->momentum))
+        cm_saved_missing(saved, "momentum: %s does not hold it", kind);
+    if (saved->rule == CM_RULE_SGD && isnan(group->momentum))
+        cm_saved_missing(saved, "momentum: %s holds neither it nor whether it is Nesterov's", kind);
+}

@@ -1,0 +1,343 @@
+/* A .weights.h5 file that Keras loads: weights under the classes of their layers, and the
+ * optimizer's variables by number. */
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/frameworks/keras/keras_file.h"
+
+#include "base/map.h"
+#include "base/memory.h"
+
+struct writing {
+    struct cm_arena *arena;
+    const struct cm_saved *saved;
+    struct {
+        struct cm_hdf5_output *items;
+        size_t count, capacity;
+    } outputs;
+    struct cm_map entries; /* of weights, buffers and such, by name: index + 1 */
+    struct cm_map slots;   /* "momentum_buffer weight": index + 1 */
+    struct cm_error *err;
+};
+
+static void add(struct writing *w, struct cm_str path, const struct cm_saved_tensor *tensor,
+                struct cm_str name)
+{
+    *CM_PUSH(w->arena, &w->outputs) = (struct cm_hdf5_output){path, tensor, name};
+}
+
+static void add_array(struct writing *w, struct cm_str path, const struct cm_saved_tensor *tensor)
+{
+    add(w, path, tensor, tensor->dtype == CM_BFLOAT16 ? CM_STR("bfloat16") : CM_STR_NONE);
+}
+
+static const struct cm_saved_entry *entry_of(const struct writing *w, const struct cm_map *map,
+                                             struct cm_str name)
+{
+    const uint64_t found = cm_map_get(map, name, 0);
+
+    return found ? &w->saved->entries.items[found - 1] : NULL;
+}
+
+static void index_entries(struct writing *w)
+{
+    for (size_t i = 0; i < w->saved->entries.count; i++) {
+        const struct cm_saved_entry *entry = &w->saved->entries.items[i];
+
+        if (entry->role == CM_SAVED_SLOT && entry->meaning)
+            *cm_map_insert(&w->slots, w->arena,
+                           cm_arena_printf(w->arena, "%s %.*s", entry->meaning,
+                                           (int)entry->name.size, entry->name.data),
+                           NULL) = i + 1;
+        else if (entry->role == CM_SAVED_AVERAGE)
+            *cm_map_insert(
+                &w->slots, w->arena,
+                cm_arena_printf(w->arena, "average %.*s", (int)entry->name.size, entry->name.data),
+                NULL) = i + 1;
+        else if (entry->role == CM_SAVED_MASTER || !cm_map_get(&w->entries, entry->name, 0))
+            *cm_map_insert(&w->entries, w->arena, entry->name, NULL) = i + 1;
+    }
+}
+
+/* ---- as the file was that it came from ---- */
+
+static const struct cm_saved_tensor *number_tensor(struct writing *w, enum cm_dtype dtype,
+                                                   const struct cm_shape *shape, const void *bytes,
+                                                   size_t size)
+{
+    struct cm_saved_tensor *tensor = NULL;
+    const struct cm_str copy = cm_arena_str(w->arena, (struct cm_str){bytes, size});
+
+    return cm_saved_tensor_new(w->arena, dtype, shape, copy, CM_STR("memory"), &tensor, NULL)
+               ? NULL
+               : tensor;
+}
+
+static enum cm_status add_as_before(struct writing *w, const struct cm_item *layout)
+{
+    const struct cm_item *groups = cm_item_get(layout, "groups");
+    const struct cm_item *variables = cm_item_get(layout, "variables");
+    const struct cm_item *kept = cm_item_get(layout, "kept");
+    size_t used = 0, weights = 0;
+
+    for (size_t i = 0; i < cm_item_count(groups); i++) {
+        struct cm_str path = CM_STR_NONE, name = CM_STR_NONE;
+
+        (void)cm_item_is_text(groups->entries.items[i].key, &path);
+        (void)cm_item_is_text(groups->entries.items[i].value, &name);
+        add(w, path, NULL, name);
+    }
+    for (size_t i = 0; i < cm_item_count(variables); i++) {
+        struct cm_str path = CM_STR_NONE, name = CM_STR_NONE;
+
+        (void)cm_item_is_text(variables->entries.items[i].key, &path);
+        (void)cm_item_is_text(variables->entries.items[i].value, &name);
+        const struct cm_saved_entry *entry = entry_of(w, &w->entries, name);
+        const struct cm_saved_tensor *tensor =
+            entry ? entry->tensor
+                  : cm_keras_kept(w->arena, cm_item_get(kept, cm_arena_str(w->arena, path).data));
+        if (!tensor)
+            return cm_fail(w->err, CM_NOT_FOUND, "weight '%.*s' is missing", CM_STR_FMT(name));
+        used += entry && entry->role != CM_SAVED_OTHER && entry->role != CM_SAVED_RANDOM;
+        add_array(w, path, tensor);
+    }
+    for (size_t i = 0; i < w->saved->entries.count; i++)
+        weights += w->saved->entries.items[i].role == CM_SAVED_WEIGHT ||
+                   w->saved->entries.items[i].role == CM_SAVED_BUFFER;
+    if (used < weights)
+        return cm_fail(w->err, CM_UNSUPPORTED,
+                       "%zu weights are not in the layers that Keras had: they were added since",
+                       weights - used);
+    return CM_OK;
+}
+
+/* ---- from names alone ---- */
+
+static struct cm_str layer_of(struct cm_str name)
+{
+    size_t at = name.size;
+
+    while (at && name.data[at - 1] != '/')
+        at--;
+    return (struct cm_str){name.data, at ? at - 1 : 0};
+}
+
+static struct cm_str last_of(struct cm_str name)
+{
+    const size_t skip = layer_of(name).size;
+
+    return skip ? (struct cm_str){name.data + skip + 1, name.size - skip - 1} : name;
+}
+
+/* The name that all layers begin with: the model's. */
+static struct cm_str common_model(const struct writing *w)
+{
+    struct cm_str model = CM_STR_NONE;
+
+    for (size_t i = 0; i < w->saved->entries.count; i++) {
+        const struct cm_saved_entry *entry = &w->saved->entries.items[i];
+        const struct cm_str layer = layer_of(entry->name);
+        const char *slash = layer.size ? memchr(layer.data, '/', layer.size) : NULL;
+
+        if (entry->role != CM_SAVED_WEIGHT && entry->role != CM_SAVED_BUFFER)
+            continue;
+        if (!slash)
+            return CM_STR_NONE;
+        const struct cm_str first = {layer.data, (size_t)(slash - layer.data)};
+        if (model.size && !cm_str_equal(model, first))
+            return CM_STR_NONE;
+        model = first;
+    }
+    return model;
+}
+
+/* The order in which a layer stores its variables. */
+static int rank_of(struct cm_str name)
+{
+    static const char *const order[] = {"kernel",
+                                        "depthwise_kernel",
+                                        "pointwise_kernel",
+                                        "embeddings",
+                                        "recurrent_kernel",
+                                        "gamma",
+                                        "beta",
+                                        "bias",
+                                        "moving_mean",
+                                        "moving_variance"};
+
+    for (size_t i = 0; i < CM_COUNT(order); i++)
+        if (cm_str_is(name, order[i]))
+            return (int)i;
+    return (int)CM_COUNT(order);
+}
+
+struct layer {
+    struct cm_str name;
+    const struct cm_saved_entry *variables[8];
+    size_t count;
+};
+
+static enum cm_status add_layer(struct writing *w, struct cm_map *classes, struct layer *layer,
+                                struct cm_str model)
+{
+    struct cm_str names[8], path;
+    struct cm_shape shapes[8];
+    bool is_cell, added;
+
+    for (size_t i = 1; i < layer->count; i++) /* few: put in order by insertion */
+        for (size_t k = i; k > 0 && rank_of(last_of(layer->variables[k]->name)) <
+                                        rank_of(last_of(layer->variables[k - 1]->name));
+             k--) {
+            const struct cm_saved_entry *swapped = layer->variables[k];
+            layer->variables[k] = layer->variables[k - 1];
+            layer->variables[k - 1] = swapped;
+        }
+    for (size_t i = 0; i < layer->count; i++) {
+        names[i] = last_of(layer->variables[i]->name);
+        shapes[i] = layer->variables[i]->tensor->shape;
+    }
+    const char *class_name = cm_keras_guess_class(names, shapes, layer->count, &is_cell);
+    size_t depth = 0;
+    for (size_t i = model.size ? model.size + 1 : 0; i < layer->name.size; i++)
+        depth += layer->name.data[i] == '/';
+    if (class_name && depth > is_cell)
+        return cm_fail(w->err, CM_UNSUPPORTED,
+                       "'%.*s' is a layer inside of another whose class is not known; export "
+                       "tensorflow instead",
+                       CM_STR_FMT(layer->name));
+    if (!class_name)
+        return cm_fail(w->err, CM_UNSUPPORTED,
+                       "'%.*s' has variables that no layer of Keras has; export tensorflow "
+                       "instead, or --map names to those of Keras",
+                       CM_STR_FMT(layer->name));
+    uint64_t *seen = cm_map_insert(classes, w->arena, cm_str(class_name), &added);
+    path = added ? cm_arena_printf(w->arena, "layers/%s", class_name)
+                 : cm_arena_printf(w->arena, "layers/%s_%llu", class_name,
+                                   (unsigned long long)++*seen);
+    struct cm_str own = last_of(layer->name);
+    if (is_cell) { /* "lstm/lstm_cell/kernel" */
+        add(w, cm_arena_printf(w->arena, "%.*s/vars", (int)path.size, path.data), NULL,
+            last_of(layer_of(layer->name)));
+        path = cm_arena_printf(w->arena, "%.*s/cell", (int)path.size, path.data);
+    }
+    path = cm_arena_printf(w->arena, "%.*s/vars", (int)path.size, path.data);
+    add(w, path, NULL, own);
+    for (size_t i = 0; i < layer->count; i++)
+        add_array(w, cm_arena_printf(w->arena, "%.*s/%zu", (int)path.size, path.data, i),
+                  layer->variables[i]->tensor);
+    return CM_OK;
+}
+
+static enum cm_status add_by_names(struct writing *w)
+{
+    struct {
+        struct layer *items;
+        size_t count, capacity;
+    } layers = {0};
+    struct cm_map places = {0}, classes = {0};
+    const struct cm_str model = common_model(w);
+
+    add(w, CM_STR("vars"), NULL, model.size ? model : CM_STR("functional"));
+    for (size_t i = 0; i < w->saved->entries.count; i++) {
+        const struct cm_saved_entry *entry = &w->saved->entries.items[i];
+        bool added;
+
+        if (entry->role != CM_SAVED_WEIGHT && entry->role != CM_SAVED_BUFFER)
+            continue;
+        const struct cm_str name = layer_of(entry->name);
+        uint64_t *place = cm_map_insert(&places, w->arena, name, &added);
+        if (added) {
+            *place = layers.count;
+            *CM_PUSH(w->arena, &layers) = (struct layer){.name = name};
+        }
+        struct layer *layer = &layers.items[*place];
+        if (layer->count == CM_COUNT(layer->variables))
+            return cm_fail(w->err, CM_UNSUPPORTED, "layer '%.*s' has too many variables",
+                           CM_STR_FMT(name));
+        const struct cm_saved_entry *best = entry_of(w, &w->entries, entry->name);
+        layer->variables[layer->count++] = best ? best : entry;
+    }
+    for (size_t i = 0; i < layers.count; i++)
+        CM_TRY(add_layer(w, &classes, &layers.items[i], model));
+    return CM_OK;
+}
+
+/* ---- the optimizer ---- */
+
+static enum cm_status add_optimizer(struct writing *w, struct cm_str name, bool has_rate)
+{
+    const struct cm_saved *saved = w->saved;
+    const struct cm_saved_group *group = &saved->groups.items[0];
+    const struct cm_keras_optimizer *known = cm_keras_optimizer(saved->optimizer);
+    const int64_t step =
+        (saved->step < 0 ? 0 : saved->step) * (saved->accumulate > 1 ? saved->accumulate : 1);
+    const float rate = (float)group->settings.lr;
+    struct cm_keras_run runs[5];
+    size_t n = 0;
+
+    if (saved->groups.count != 1)
+        return cm_fail(w->err, CM_UNSUPPORTED,
+                       "optimizers of Keras have one group of weights, this one has %zu",
+                       saved->groups.count);
+    if (!name.size)
+        name = known ? cm_str(known->name) : CM_STR("optimizer");
+    add(w, CM_STR("optimizer/vars"), NULL, name);
+    add_array(w, cm_arena_printf(w->arena, "optimizer/vars/%zu", n++),
+              number_tensor(w, CM_INT64, &CM_SCALAR, &step, sizeof step));
+    if (has_rate)
+        add_array(w, cm_arena_printf(w->arena, "optimizer/vars/%zu", n++),
+                  number_tensor(w, CM_FLOAT, &CM_SCALAR, &rate, sizeof rate));
+    const size_t n_runs = cm_keras_runs(saved, runs);
+    for (size_t r = 0; r < n_runs; r++)
+        for (size_t i = 0; i < group->names.count; i++)
+            for (size_t k = 0; k < CM_COUNT(runs[r].words) && runs[r].words[k]; k++) {
+                const struct cm_str word = cm_str(runs[r].words[k]);
+                const char *meaning = cm_keras_meaning(saved->rule, word);
+                const struct cm_str weight = group->names.items[i];
+                const struct cm_saved_entry *slot = entry_of(
+                    w, &w->slots,
+                    cm_arena_printf(w->arena, "%s %.*s", meaning ? meaning : runs[r].words[k],
+                                    (int)weight.size, weight.data));
+
+                if (!slot)
+                    return cm_fail(w->err, CM_NOT_FOUND, "'%.*s' has no %.*s", CM_STR_FMT(weight),
+                                   CM_STR_FMT(word));
+                add_array(w, cm_arena_printf(w->arena, "optimizer/vars/%zu", n++), slot->tensor);
+            }
+    return CM_OK;
+}
+
+/* ---- the file ---- */
+
+static const struct cm_item *fact(const struct cm_saved *saved, const char *key)
+{
+    for (size_t i = 0; i < saved->facts.count; i++)
+        if (cm_str_is(saved->facts.items[i].key, key))
+            return saved->facts.items[i].value;
+    return NULL;
+}
+
+static void abandon(void *save)
+{
+    cm_save_abandon(save);
+}
+
+enum cm_status cm_keras_write_weights(const struct cm_saved *saved, const char *path,
+                                      const struct cm_saved_writing *options, struct cm_error *err)
+{
+    struct writing w = {.arena = saved->arena, .saved = saved, .err = err};
+    const struct cm_item *layout = fact(saved, "keras.layout");
+    bool has_rate = cm_keras_has_rate(saved);
+    struct cm_str name = CM_STR_NONE;
+    struct cm_save *save = CM_NEW(saved->arena, struct cm_save);
+
+    index_entries(&w);
+    (void)cm_item_is_text(cm_item_get(layout, "optimizer"), &name);
+    (void)cm_item_is_bool(cm_item_get(layout, "has_rate"), &has_rate);
+    CM_TRY(layout ? add_as_before(&w, layout) : add_by_names(&w));
+    if (saved->has_optimizer && saved->groups.count)
+        CM_TRY(add_optimizer(&w, name, has_rate));
+    CM_TRY(cm_save_begin(save, path, err));
+    cm_arena_defer(saved->arena, abandon, save);
+    save->cancel = options ? options->cancel : NULL;
+    CM_TRY(cm_hdf5_write(w.arena, save, &saved->mapped, w.outputs.items, w.outputs.count, err));
+    return cm_save_commit(save, err);
+}

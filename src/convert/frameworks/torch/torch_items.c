@@ -1,0 +1,343 @@
+/* A training as state dictionaries of PyTorch: what torch_state.c and its kin read, written. */
+// SPDX-License-Identifier: Apache-2.0
+#include "base/map.h"
+#include "convert/frameworks/torch/safetensors_file.h"
+#include "convert/frameworks/torch/torch_file.h"
+#include "convert/frameworks/torch/torch_state.h"
+
+const struct cm_item *cm_torch_weights_item(struct cm_arena *arena, const struct cm_saved *saved)
+{
+    struct cm_item *map = cm_item_new(arena, CM_ITEM_MAP);
+    size_t *numbers;
+    const size_t count = cm_saved_weights(arena, saved, &numbers);
+
+    for (size_t i = 0; i < count; i++) {
+        const struct cm_saved_entry *entry = &saved->entries.items[numbers[i]];
+        cm_item_set(arena, map, cm_item_text(arena, entry->name),
+                    cm_item_tensor(arena, entry->tensor));
+    }
+    return map;
+}
+
+/* ---- optimizers ---- */
+
+/* Where the value of a setting comes from. */
+enum source { REAL, FLAG, BETAS, NOTHING, FALSE };
+
+/* The settings of each class in the order it lists them: all must be there, since loading replaces
+ * the groups. */
+static const struct setting {
+    unsigned rules; /* bits of enum cm_update_rule */
+    const char *key;
+    enum source source;
+    size_t offset;
+    double otherwise;
+} settings[] = {
+#define SGD        (1u << CM_RULE_SGD)
+#define ADAM       (1u << CM_RULE_ADAM)
+#define ADAGRAD    (1u << CM_RULE_ADAGRAD)
+#define RMSPROP    (1u << CM_RULE_RMSPROP)
+#define ALL        (SGD | ADAM | ADAGRAD | RMSPROP)
+#define AT(member) offsetof(struct cm_plan_group, member)
+    {ALL, "lr", REAL, AT(lr), 0},
+    {SGD | RMSPROP, "momentum", REAL, AT(momentum), 0},
+    {SGD, "dampening", REAL, AT(dampening), 0},
+    {ADAM, "betas", BETAS, 0, 0},
+    {RMSPROP, "alpha", REAL, AT(beta2), 0.99},
+    {ADAM | RMSPROP, "eps", REAL, AT(epsilon), 1e-8},
+    {ADAGRAD, "eps", REAL, AT(epsilon), 1e-10},
+    {ALL, "weight_decay", REAL, AT(weight_decay), 0},
+    {SGD, "nesterov", FLAG, AT(nesterov), 0},
+    {ADAM, "amsgrad", FLAG, AT(amsgrad), 0},
+    {RMSPROP, "centered", FLAG, AT(centered), 0},
+    {ALL, "maximize", FLAG, AT(maximize), 0},
+    {ALL, "foreach", NOTHING, 0, 0},
+    {ADAM | RMSPROP, "capturable", FALSE, 0, 0},
+    {ALL, "differentiable", FALSE, 0, 0},
+    {SGD | ADAM | ADAGRAD, "fused", NOTHING, 0, 0},
+    {ADAM, "decoupled_weight_decay", FLAG, AT(decoupled), 0},
+#undef AT
+};
+
+static const struct cm_item *setting_item(struct cm_arena *arena, const struct setting *setting,
+                                          const struct cm_plan_group *group)
+{
+    struct cm_item *item;
+    double real;
+    int truth;
+
+    switch (setting->source) {
+    case REAL:
+        memcpy(&real, (const char *)group + setting->offset, sizeof real);
+        return cm_item_real(arena, isnan(real) ? setting->otherwise : real);
+    case FLAG:
+        memcpy(&truth, (const char *)group + setting->offset, sizeof truth);
+        return cm_item_bool(arena, truth > 0);
+    case BETAS:
+        item = cm_item_new(arena, CM_ITEM_LIST);
+        item->truth = true; /* a tuple */
+        cm_item_append(arena, item, cm_item_real(arena, isnan(group->beta1) ? 0.9 : group->beta1));
+        cm_item_append(arena, item,
+                       cm_item_real(arena, isnan(group->beta2) ? 0.999 : group->beta2));
+        return item;
+    case FALSE:
+        return cm_item_bool(arena, false);
+    case NOTHING:
+        break;
+    }
+    return &cm_item_none;
+}
+
+/* Adagrad's own decay is a schedule here: its rate is the one that it begins with. */
+static bool decays_itself(const struct cm_saved *saved)
+{
+    return saved->rule == CM_RULE_ADAGRAD && saved->schedule.count == 1 &&
+           saved->schedule.phases[0].shape == CM_PHASE_INVERSE;
+}
+
+static void put_decay(struct cm_arena *arena, const struct cm_saved *saved, struct cm_item *group)
+{
+    cm_item_put(arena, group, "lr_decay",
+                cm_item_real(arena, decays_itself(saved) ? saved->schedule.phases[0].factor : 0));
+    cm_item_put(arena, group, "initial_accumulator_value", cm_item_real(arena, 0));
+}
+
+static const struct cm_item *key_item(struct cm_arena *arena, struct cm_str name, size_t number,
+                                      bool by_name)
+{
+    return by_name ? cm_item_text(arena, name) : cm_item_int(arena, (int64_t)number);
+}
+
+static struct cm_item *group_item(struct cm_arena *arena, const struct cm_saved *saved,
+                                  size_t number, size_t first, bool by_name)
+{
+    const struct cm_saved_group *group = &saved->groups.items[number];
+    struct cm_plan_group now = group->settings;
+    struct cm_item *item = cm_item_new(arena, CM_ITEM_MAP);
+    struct cm_item *names = cm_item_new(arena, CM_ITEM_LIST);
+
+    if (decays_itself(saved) && saved->schedule.phases[0].from)
+        now.lr = saved->schedule.phases[0].from[number];
+    for (size_t i = 0; i < CM_COUNT(settings); i++)
+        if (settings[i].rules >> saved->rule & 1)
+            cm_item_put(arena, item, settings[i].key, setting_item(arena, &settings[i], &now));
+    if (saved->rule == CM_RULE_ADAGRAD)
+        put_decay(arena, saved, item);
+    if (!isnan(group->settings.initial_lr))
+        cm_item_put(arena, item, "initial_lr", cm_item_real(arena, group->settings.initial_lr));
+    for (size_t i = 0; i < cm_item_count(group->said); i++) { /* what a scheduler put there */
+        const struct cm_item_entry *entry = &group->said->entries.items[i];
+        struct cm_str key;
+        if (cm_item_is_text(entry->key, &key) &&
+            (cm_str_is(key, "max_lr") || cm_str_is(key, "min_lr")))
+            cm_item_set(arena, item, entry->key, entry->value);
+    }
+    for (size_t i = 0; i < group->names.count; i++)
+        cm_item_append(arena, names, key_item(arena, group->names.items[i], first + i, by_name));
+    cm_item_put(arena, item, "params", names);
+    if (!by_name) { /* as PyTorch itself has them, where it was given names */
+        struct cm_item *texts = cm_item_new(arena, CM_ITEM_LIST);
+
+        for (size_t i = 0; i < group->names.count; i++)
+            cm_item_append(arena, texts, cm_item_text(arena, group->names.items[i]));
+        cm_item_put(arena, item, "param_names", texts);
+    }
+    return item;
+}
+
+/* A count of steps is a scalar of floats. */
+static const struct cm_item *step_item(struct cm_arena *arena, int64_t step)
+{
+    float *value = CM_NEW(arena, float);
+    const struct cm_str bytes = {(const char *)value, sizeof *value};
+    struct cm_saved_tensor *tensor;
+
+    *value = (float)step;
+    return cm_saved_tensor_new(arena, CM_FLOAT, &CM_SCALAR, bytes, CM_STR(""), &tensor, NULL)
+               ? cm_item_real(arena, (double)step)
+               : cm_item_tensor(arena, tensor);
+}
+
+const struct cm_item *cm_torch_optimizer_item(struct cm_arena *arena, const struct cm_saved *saved,
+                                              bool by_name)
+{
+    struct cm_item *all = cm_item_new(arena, CM_ITEM_MAP);
+    struct cm_item *states = cm_item_new(arena, CM_ITEM_MAP);
+    struct cm_item *groups = cm_item_new(arena, CM_ITEM_LIST);
+    struct cm_map slots = {0}; /* name to the item of its state */
+    struct {
+        struct cm_item **items;
+        size_t count, capacity;
+    } made = {0};
+    size_t number = 0;
+
+    for (size_t i = 0; i < saved->entries.count; i++) {
+        const struct cm_saved_entry *entry = &saved->entries.items[i];
+        bool added;
+
+        if (entry->role != CM_SAVED_SLOT || !entry->meaning)
+            continue;
+        uint64_t *at = cm_map_insert(&slots, arena, entry->name, &added);
+        if (added) {
+            *at = made.count;
+            *CM_PUSH(arena, &made) = cm_item_new(arena, CM_ITEM_MAP);
+        }
+        cm_item_put(arena, made.items[*at], entry->meaning, cm_item_tensor(arena, entry->tensor));
+    }
+    for (size_t i = 0; i < saved->groups.count; i++) {
+        const struct cm_saved_group *group = &saved->groups.items[i];
+        const int64_t step = saved->step < 0 ? 0 : saved->step + group->settings.step_offset;
+
+        cm_item_append(arena, groups, group_item(arena, saved, i, number, by_name));
+        for (size_t k = 0; k < group->names.count; k++, number++) {
+            const uint64_t *at = cm_map_find(&slots, group->names.items[k]);
+            if (!at)
+                continue;
+            if (saved->rule != CM_RULE_SGD)
+                cm_item_put(arena, made.items[*at], "step", step_item(arena, step));
+            cm_item_set(arena, states, key_item(arena, group->names.items[k], number, by_name),
+                        made.items[*at]);
+        }
+    }
+    cm_item_put(arena, all, "state", states);
+    cm_item_put(arena, all, "param_groups", groups);
+    return all;
+}
+
+/* ---- schedulers ---- */
+
+struct moving {
+    struct cm_arena *arena;
+    const struct cm_item *rates; /* _last_lr */
+    int depth;
+};
+
+static bool is_moved(struct cm_str key)
+{
+    return cm_str_is(key, "last_epoch") || cm_str_is(key, "_step_count") ||
+           cm_str_is(key, "_last_lr") || cm_str_is(key, "_schedulers") || cm_str_is(key, "T_cur") ||
+           cm_str_is(key, "T_i") ||
+           cm_str_is(key, "milestones"); /* a Counter, which the constructor makes */
+}
+
+static const struct cm_item *move_to(struct moving *moving, const struct cm_item *state,
+                                     int64_t position);
+
+/* Those of a sequence have each their own position; those of a chain that of the chain. */
+static const struct cm_item *move_parts(struct moving *moving, const struct cm_item *state,
+                                        int64_t position)
+{
+    const struct cm_item *parts = cm_item_get(state, "_schedulers");
+    const struct cm_item *milestones = cm_item_get(state, "_milestones");
+    struct cm_item *list = cm_item_new(moving->arena, CM_ITEM_LIST);
+    int64_t begin = 0;
+
+    for (size_t i = 0; i < cm_item_count(parts); i++) {
+        int64_t at = position, end;
+
+        if (milestones) {
+            const bool has_end = cm_item_is_int(cm_item_at(milestones, i), &end);
+            at = has_end && position >= end ? end - begin - 1 : position - begin;
+            begin = has_end ? end : begin;
+        }
+        cm_item_append(moving->arena, list,
+                       at < 0 ? cm_item_at(parts, i) : move_to(moving, cm_item_at(parts, i), at));
+    }
+    return list;
+}
+
+static const struct cm_item *move_to(struct moving *moving, const struct cm_item *state,
+                                     int64_t position)
+{
+    struct cm_arena *arena = moving->arena;
+    struct cm_item *out = cm_item_new(arena, CM_ITEM_MAP);
+    int64_t length, times, at = position;
+    struct cm_str key;
+
+    if (!state || state->kind != CM_ITEM_MAP || ++moving->depth > 1000)
+        return state ? state : &cm_item_none;
+    for (size_t i = 0; i < state->entries.count; i++)
+        if (!cm_item_is_text(state->entries.items[i].key, &key) || !is_moved(key))
+            cm_item_set(arena, out, state->entries.items[i].key, state->entries.items[i].value);
+    if (cm_item_get(state, "last_epoch"))
+        cm_item_put(arena, out, "last_epoch", cm_item_int(arena, position));
+    if (cm_item_get(state, "_step_count"))
+        cm_item_put(arena, out, "_step_count", cm_item_int(arena, position + 1));
+    if (cm_item_is_int(cm_item_get(state, "T_0"), &length) && length > 0 &&
+        cm_item_is_int(cm_item_get(state, "T_mult"), &times) && times > 0) {
+        if (times == 1)
+            at %= length;
+        for (; at >= length && length < INT64_MAX / times; length *= times)
+            at -= length;
+        cm_item_put(arena, out, "T_i", cm_item_int(arena, length));
+        cm_item_put(arena, out, "T_cur", cm_item_int(arena, at));
+    }
+    cm_item_put(arena, out, "_last_lr", moving->rates);
+    if (cm_item_get(state, "_schedulers"))
+        cm_item_put(arena, out, "_schedulers", move_parts(moving, state, position));
+    return out;
+}
+
+const struct cm_item *cm_saved_fact(const struct cm_saved *saved, const char *key)
+{
+    for (size_t i = 0; i < saved->facts.count; i++)
+        if (cm_str_is(saved->facts.items[i].key, key))
+            return saved->facts.items[i].value;
+    return NULL;
+}
+
+/* A scheduler of any class takes its position from these: its own state is not known. The phases
+ * are for us; PyTorch keeps them as an attribute that nothing reads. */
+static const struct cm_item *bare_schedule(struct cm_arena *arena, const struct cm_saved *saved)
+{
+    struct cm_item *out = cm_item_new(arena, CM_ITEM_MAP);
+    struct cm_item *base = cm_item_new(arena, CM_ITEM_LIST);
+    struct cm_item *functions = cm_item_new(arena, CM_ITEM_LIST);
+
+    for (size_t i = 0; i < saved->groups.count; i++) {
+        const struct cm_plan_group *group = &saved->groups.items[i].settings;
+        cm_item_append(
+            arena, base,
+            cm_item_real(arena, isnan(group->initial_lr) ? group->lr : group->initial_lr));
+        cm_item_append(arena, functions, &cm_item_none);
+    }
+    cm_item_put(arena, out, "base_lrs", base);
+    cm_item_put(arena, out, "last_epoch", cm_item_int(arena, 0));
+    cm_item_put(arena, out, "_step_count", cm_item_int(arena, 1));
+    cm_item_put(arena, out, "_get_lr_called_within_step", cm_item_bool(arena, false));
+    cm_item_put(arena, out, "lr_lambdas", functions);
+    return out;
+}
+
+const struct cm_item *cm_torch_schedule_item(struct cm_arena *arena, const struct cm_saved *saved)
+{
+    const struct cm_item *state = cm_saved_fact(saved, "scheduler");
+    const double updates = cm_item_real_or(cm_saved_fact(saved, "scheduler.updates"), 1);
+    struct cm_item *rates = cm_item_new(arena, CM_ITEM_LIST);
+    const int64_t step = saved->step < 0 ? 0 : saved->step;
+    struct moving moving = {arena, rates, 0};
+
+    if (!saved->has_optimizer ||
+        (!state && (saved->schedule_known == CM_SCHEDULE_NONE || decays_itself(saved))))
+        return NULL;
+    for (size_t i = 0; i < saved->groups.count; i++)
+        cm_item_append(arena, rates, cm_item_real(arena, saved->groups.items[i].settings.lr));
+    if (!state || state->kind != CM_ITEM_MAP)
+        state = bare_schedule(arena, saved);
+    const double position = (double)(step + saved->schedule.offset) / updates;
+    return move_to(&moving, state, position > 0 && position < 1e15 ? (int64_t)position : 0);
+}
+
+enum cm_status cm_torch_save_item(const char *path, const char *stem, const struct cm_item *item,
+                                  const struct cm_saved_writing *options, struct cm_error *err)
+{
+    struct cm_save save = {0};
+
+    CM_TRY(cm_save_begin(&save, path, err));
+    save.cancel = options->cancel;
+    const enum cm_status status = cm_torch_write(&save, stem, item, err);
+    if (status == CM_OK)
+        return cm_save_commit(&save, err);
+    cm_save_abandon(&save);
+    return status;
+}

@@ -1,0 +1,438 @@
+/* State dictionaries of PyTorch's optimizers. The class is not stored: the keys of a group tell it.
+ */
+// SPDX-License-Identifier: Apache-2.0
+#include "base/map.h"
+#include "convert/frameworks/torch/torch_names.h"
+#include "convert/frameworks/torch/torch_state.h"
+#include "convert/schedule.h"
+
+enum { PARAMETERS_MAX = 10000000 };
+
+/* The first row whose keys a group has all; the rule is unknown where Cameo has none. */
+static const struct {
+    const char *name;
+    enum cm_update_rule rule;
+    const char *keys[3];
+} classes[] = {
+    {"SGD", CM_RULE_SGD, {"momentum", "dampening", "nesterov"}},
+    {"Adagrad", CM_RULE_ADAGRAD, {"lr_decay", "initial_accumulator_value"}},
+    {"RMSprop", CM_RULE_RMSPROP, {"alpha", "centered"}},
+    {"ASGD", CM_RULE_UNKNOWN, {"lambd", "t0"}},
+    {"NAdam", CM_RULE_UNKNOWN, {"momentum_decay"}},
+    {"Adadelta", CM_RULE_UNKNOWN, {"rho"}},
+    {"Rprop", CM_RULE_UNKNOWN, {"etas"}},
+    {"LBFGS", CM_RULE_UNKNOWN, {"history_size", "max_iter"}},
+    {"Adafactor", CM_RULE_UNKNOWN, {"beta2_decay"}},
+    {"Muon", CM_RULE_UNKNOWN, {"ns_steps"}},
+    {"AdamW of transformers", CM_RULE_UNKNOWN, {"betas", "correct_bias"}},
+    {"FusedAdam", CM_RULE_ADAM, {"betas", "bias_correction"}},
+    {"Adam", CM_RULE_ADAM, {"betas", "amsgrad"}},
+};
+
+static const char *const slots[] = {"exp_avg", "exp_avg_sq", "max_exp_avg_sq", "momentum_buffer",
+                                    "sum",     "square_avg", "grad_avg"};
+
+/* A parameter on its way to a name. */
+struct parameter {
+    const struct cm_item *key;   /* a number, or a name */
+    const struct cm_item *state; /* NULL: it has none */
+    struct cm_str name;          /* empty: not found */
+    const struct cm_shape *shape;
+    size_t group;
+    int64_t step; /* -1: not said */
+};
+
+struct parameters {
+    struct parameter *items;
+    size_t count, capacity;
+};
+
+bool cm_torch_is_optimizer(const struct cm_item *item)
+{
+    const struct cm_item *state = cm_item_get(item, "state");
+    const struct cm_item *groups = cm_item_get(item, "param_groups");
+
+    return state && state->kind == CM_ITEM_MAP && groups && groups->kind == CM_ITEM_LIST;
+}
+
+/* ---- settings ---- */
+
+static int flag(const struct cm_item *group, const char *key)
+{
+    const struct cm_item *item = cm_item_get(group, key);
+    double real;
+
+    return cm_item_is_real(item, &real) ? real != 0 : -1;
+}
+
+/* Until some release neither class said whether it decouples weight decay; they listed these two
+ * settings in another order. */
+static int decoupled_by_order(const struct cm_item *group)
+{
+    for (size_t i = 0; i < cm_item_count(group); i++) {
+        const struct cm_item *key = group->entries.items[i].key;
+        if (key && cm_str_is(key->text, "foreach"))
+            return cm_item_get(group, "maximize") ? 1 : -1;
+        if (key && cm_str_is(key->text, "maximize"))
+            return cm_item_get(group, "foreach") ? 0 : -1;
+    }
+    return -1;
+}
+
+static struct cm_plan_group settings_of(const struct cm_item *group, enum cm_update_rule rule)
+{
+    const struct {
+        const char *key;
+        size_t offset;
+    } reals[] = {
+        {"lr", offsetof(struct cm_plan_group, lr)},
+        {"initial_lr", offsetof(struct cm_plan_group, initial_lr)},
+        {"momentum", offsetof(struct cm_plan_group, momentum)},
+        {"dampening", offsetof(struct cm_plan_group, dampening)},
+        {"eps", offsetof(struct cm_plan_group, epsilon)},
+        {"weight_decay", offsetof(struct cm_plan_group, weight_decay)},
+        {"alpha", offsetof(struct cm_plan_group, beta2)},
+    };
+    struct cm_plan_group out = CM_PLAN_GROUP;
+    const struct cm_item *betas = cm_item_get(group, "betas");
+
+    for (size_t i = 0; i < CM_COUNT(reals); i++) {
+        const double value = cm_item_real_or(cm_item_get(group, reals[i].key), NAN);
+        memcpy((char *)&out + reals[i].offset, &value, sizeof value);
+    }
+    if (betas) {
+        out.beta1 = cm_item_real_or(cm_item_at(betas, 0), NAN);
+        out.beta2 = cm_item_real_or(cm_item_at(betas, 1), NAN);
+    }
+    out.nesterov = flag(group, "nesterov");
+    out.amsgrad = flag(group, "amsgrad");
+    out.maximize = flag(group, "maximize");
+    out.centered = flag(group, "centered");
+    out.decoupled = rule == CM_RULE_ADAM ? flag(group, "decoupled_weight_decay") : 0;
+    if (out.decoupled < 0)
+        out.decoupled = out.weight_decay == 0 ? 0 : decoupled_by_order(group);
+    return out;
+}
+
+static void take_class(struct cm_saved *saved, const struct cm_item *group)
+{
+    size_t row = 0;
+
+    for (; row < CM_COUNT(classes); row++) {
+        bool all = true;
+        for (size_t i = 0; i < CM_COUNT(classes[row].keys) && classes[row].keys[i]; i++)
+            all = all && cm_item_get(group, classes[row].keys[i]);
+        if (all)
+            break;
+    }
+    saved->rule = row < CM_COUNT(classes) ? classes[row].rule : CM_RULE_UNKNOWN;
+    if (row < CM_COUNT(classes))
+        saved->optimizer = cm_str(classes[row].name);
+    if (row < CM_COUNT(classes) && saved->rule == CM_RULE_ADAM &&
+        cm_str_is(saved->optimizer, "Adam") &&
+        (flag(group, "decoupled_weight_decay") == 1 ||
+         (flag(group, "decoupled_weight_decay") < 0 && decoupled_by_order(group) == 1)))
+        saved->optimizer = CM_STR("AdamW");
+    if (saved->rule == CM_RULE_UNKNOWN)
+        cm_saved_missing(saved, "the optimizer: %s%.*s%s is not supported",
+                         saved->optimizer.size ? "'" : "one with these settings",
+                         CM_STR_FMT(saved->optimizer), saved->optimizer.size ? "'" : "");
+}
+
+/* ---- parameters ---- */
+
+static struct cm_str key_of(struct cm_arena *arena, const struct cm_item *key)
+{
+    if (key && key->kind == CM_ITEM_TEXT)
+        return key->text;
+    return key && key->kind == CM_ITEM_INT
+               ? cm_arena_printf(arena, "\1%lld", (long long)key->number)
+               : CM_STR_NONE;
+}
+
+static void look_at_state(struct cm_saved *saved, struct parameter *parameter)
+{
+    double step;
+
+    parameter->step = -1;
+    for (size_t i = 0; i < cm_item_count(parameter->state); i++) {
+        const struct cm_item_entry *entry = &parameter->state->entries.items[i];
+        const struct cm_item *value = entry->value;
+
+        if (!entry->key || entry->key->kind != CM_ITEM_TEXT)
+            continue;
+        if (cm_str_is(entry->key->text, "step")) {
+            if (cm_item_is_real(value, &step) && step >= 0 && step < 1e15)
+                parameter->step = (int64_t)step;
+        } else if (value && value->kind == CM_ITEM_TENSOR && !parameter->shape) {
+            parameter->shape = &value->tensor->shape;
+        }
+    }
+    (void)saved;
+}
+
+static enum cm_status list_parameters(struct cm_saved *saved, const struct cm_item *optimizer,
+                                      struct parameters *out, struct cm_error *err)
+{
+    const struct cm_item *groups = cm_item_get(optimizer, "param_groups");
+    const struct cm_item *state = cm_item_get(optimizer, "state");
+    struct cm_map states = {0}, seen = {0};
+
+    for (size_t i = 0; i < cm_item_count(state); i++) {
+        const struct cm_str key = key_of(saved->arena, state->entries.items[i].key);
+        if (key.size)
+            *cm_map_insert(&states, saved->arena, key, NULL) = i + 1;
+    }
+    for (size_t i = 0; i < cm_item_count(groups); i++) {
+        const struct cm_item *group = cm_item_at(groups, i);
+        const struct cm_item *list = cm_item_get(group, "params");
+        const struct cm_item *names = cm_item_get(group, "param_names");
+
+        for (size_t k = 0; k < cm_item_count(list); k++) {
+            const struct cm_item *key = cm_item_at(list, k);
+            const struct cm_str text = key_of(saved->arena, key);
+            const uint64_t at = cm_map_get(&states, text, 0);
+            struct parameter *parameter = CM_PUSH(saved->arena, out);
+            bool added;
+
+            cm_map_insert(&seen, saved->arena, text, &added);
+            if (!text.size || !added || out->count > PARAMETERS_MAX)
+                return cm_fail(err, CM_BAD_MODEL,
+                               "group %zu of the optimizer: entry %zu of 'params' is %s", i, k,
+                               text.size ? "listed twice" : "neither a number nor a name");
+            *parameter = (struct parameter){
+                .key = key,
+                .group = i,
+                .state = at ? state->entries.items[at - 1].value : NULL,
+            };
+            if (key->kind == CM_ITEM_TEXT)
+                parameter->name = text;
+            else if (cm_item_count(names) == cm_item_count(list))
+                (void)cm_item_is_text(cm_item_at(names, k), &parameter->name);
+            look_at_state(saved, parameter);
+        }
+    }
+    for (size_t i = 0; i < cm_item_count(state); i++) {
+        const struct cm_item *key = state->entries.items[i].key;
+        const struct cm_str text = key_of(saved->arena, key);
+        if (!text.size || !cm_map_find(&seen, text))
+            cm_saved_unknown(saved, "the optimizer has a state '%.*s' that no group names",
+                             CM_STR_FMT(cm_item_json(saved->arena, key, 60)));
+    }
+    return CM_OK;
+}
+
+/* The weights that may be parameters, each once where two share their memory. */
+static size_t list_weights(struct cm_saved *saved, struct cm_torch_weight **out)
+{
+    struct cm_torch_weight *weights =
+        CM_NEW_ARRAY(saved->arena, struct cm_torch_weight, saved->entries.count + 1);
+    struct cm_map storages = {0};
+    size_t count = 0;
+
+    for (size_t i = 0; i < saved->entries.count; i++) {
+        const struct cm_saved_entry *entry = &saved->entries.items[i];
+        bool added = true;
+
+        if (entry->role != CM_SAVED_WEIGHT || !cm_dtype_is_float(entry->tensor->dtype))
+            continue;
+        if (entry->tensor->storage) {
+            char shape[256];
+            cm_map_insert(
+                &storages, saved->arena,
+                cm_arena_printf(saved->arena, "%llu:%s", (unsigned long long)entry->tensor->storage,
+                                cm_shape_print(&entry->tensor->shape, shape, sizeof shape)),
+                &added);
+        }
+        if (added)
+            weights[count++] = (struct cm_torch_weight){entry->name, &entry->tensor->shape};
+    }
+    *out = weights;
+    return count;
+}
+
+static void name_parameters(struct cm_saved *saved, const struct cm_item *groups,
+                            struct parameters *parameters)
+{
+    const size_t n_groups = cm_item_count(groups), count = parameters->count;
+    const struct cm_shape **shapes = CM_NEW_ARRAY(saved->arena, const struct cm_shape *, count + 1);
+    size_t *sizes = CM_NEW_ARRAY(saved->arena, size_t, n_groups + 1);
+    double *decays = CM_NEW_ARRAY(saved->arena, double, n_groups + 1);
+    struct cm_str *names = CM_NEW_ARRAY(saved->arena, struct cm_str, count + 1);
+    struct cm_torch_weight *weights;
+    size_t named = 0;
+    bool by_names;
+
+    for (size_t i = 0; i < count; i++) {
+        shapes[i] = parameters->items[i].shape;
+        sizes[parameters->items[i].group]++;
+        named += parameters->items[i].name.size > 0;
+    }
+    if (named == count)
+        return;
+    for (size_t i = 0; i < n_groups; i++)
+        decays[i] = cm_item_real_or(cm_item_get(cm_item_at(groups, i), "weight_decay"), NAN);
+    const size_t n_weights = list_weights(saved, &weights);
+    const struct cm_torch_naming naming = {saved->arena, weights, n_weights, shapes,
+                                           sizes,        decays,  n_groups,  count};
+    const bool found = n_weights > 0 && cm_torch_name(&naming, names, &by_names);
+    for (size_t i = 0; i < count; i++)
+        if (!parameters->items[i].name.size)
+            parameters->items[i].name =
+                found ? names[i] : cm_arena_printf(saved->arena, "parameter %zu", i);
+    if (!found && n_weights == 0)
+        cm_saved_missing(saved,
+                         "the names of the optimizer's %zu parameters: PyTorch stores "
+                         "numbers, and there are no weights beside it",
+                         count);
+    else if (!found)
+        cm_saved_missing(saved,
+                         "the names of the optimizer's %zu parameters: PyTorch stores numbers, and "
+                         "the shapes of its state fit the %zu weights in several ways or in none; "
+                         "give the names of each group, in order, with --set",
+                         count, n_weights);
+    else if (by_names)
+        cm_saved_tell(saved, "optimizer.names",
+                      cm_item_text(saved->arena,
+                                   CM_STR("the file lists weights in alphabetical order: which "
+                                          "parameter of the optimizer is which was told by shapes "
+                                          "and by the usual order of modules")));
+}
+
+/* ---- all of it ---- */
+
+static void add_slots(struct cm_saved *saved, const struct parameter *parameter)
+{
+    for (size_t i = 0; i < cm_item_count(parameter->state); i++) {
+        const struct cm_item_entry *entry = &parameter->state->entries.items[i];
+        const struct cm_item *value = entry->value;
+        const char *meaning = NULL;
+
+        if (!entry->key || entry->key->kind != CM_ITEM_TEXT || cm_str_is(entry->key->text, "step"))
+            continue;
+        for (size_t k = 0; k < CM_COUNT(slots); k++)
+            if (cm_str_is(entry->key->text, slots[k]))
+                meaning = slots[k];
+        if (value && value->kind == CM_ITEM_TENSOR)
+            cm_saved_add_slot(saved, parameter->name, entry->key->text, meaning, value->tensor);
+        if (!meaning && value && value->kind != CM_ITEM_NONE)
+            cm_saved_unknown(saved, "the optimizer has '%.*s' for '%.*s'",
+                             CM_STR_FMT(entry->key->text), CM_STR_FMT(parameter->name));
+    }
+}
+
+/* Groups whose weights have seen different numbers of steps are several here. */
+static void add_groups(struct cm_saved *saved, const struct cm_item *groups,
+                       const struct parameters *parameters)
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < parameters->count; i++)
+        if (parameters->items[i].step > saved->step)
+            saved->step = parameters->items[i].step;
+    for (size_t i = 0; i < cm_item_count(groups); i++) {
+        const size_t first = saved->groups.count;
+        struct cm_plan_group settings = settings_of(cm_item_at(groups, i), saved->rule);
+
+        do {
+            const bool is_one = at < parameters->count && parameters->items[at].group == i;
+            const int64_t step = is_one ? parameters->items[at].step : -1;
+            const int64_t offset = step < 0 ? 0 : step - saved->step;
+            size_t which = first;
+
+            while (which < saved->groups.count &&
+                   saved->groups.items[which].settings.step_offset != offset && step >= 0)
+                which++;
+            if (which == saved->groups.count) {
+                struct cm_saved_group *group = cm_saved_add_group(saved);
+                group->settings = settings;
+                group->settings.step_offset = offset;
+                group->said = cm_item_at(groups, i);
+            }
+            if (!is_one)
+                break;
+            *CM_PUSH(saved->arena, &saved->groups.items[which].names) = parameters->items[at].name;
+            at++;
+        } while (at < parameters->count && parameters->items[at].group == i);
+    }
+}
+
+/* Weights that no group names are moved by no optimizer. */
+static void mark_buffers(struct cm_saved *saved, const struct parameters *parameters)
+{
+    struct cm_map names = {0}, storages = {0};
+
+    for (size_t i = 0; i < parameters->count; i++)
+        cm_map_insert(&names, saved->arena, parameters->items[i].name, NULL);
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < saved->entries.count; i++) {
+            struct cm_saved_entry *entry = &saved->entries.items[i];
+            if (entry->role != CM_SAVED_WEIGHT)
+                continue;
+            const struct cm_str storage = {(const char *)&entry->tensor->storage,
+                                           sizeof entry->tensor->storage};
+            const bool moved = cm_map_find(&names, entry->name) != NULL;
+            if (pass == 0 && moved && entry->tensor->storage)
+                cm_map_insert(&storages, saved->arena, storage, NULL);
+            if (pass == 1 && !moved && !cm_map_find(&storages, storage))
+                entry->role = CM_SAVED_BUFFER;
+        }
+    }
+}
+
+/* Adagrad lowers its own rate: lr / (1 + steps * lr_decay). */
+static void take_decay(struct cm_saved *saved)
+{
+    double *base;
+    const struct cm_schedule_maker maker = cm_schedule_for(saved, &base);
+    double decay = NAN;
+    bool same = true;
+
+    for (size_t i = 0; i < maker.groups; i++) {
+        const struct cm_saved_group *group = &saved->groups.items[i];
+        const double one = cm_item_real_or(cm_item_get(group->said, "lr_decay"), 0);
+        base[i] = group->settings.lr;
+        same = same && (isnan(decay) || one == decay) && group->settings.step_offset == 0;
+        decay = one;
+    }
+    if (!(decay != 0) || isnan(decay))
+        return;
+    if (!same) {
+        saved->schedule_known = CM_SCHEDULE_UNKNOWN;
+        cm_saved_missing(saved, "how the learning rate goes on: groups of Adagrad have different "
+                                "lr_decay");
+        return;
+    }
+    cm_schedule_add(&maker, CM_PHASE_INVERSE, 0, 1, 1, 1, 0)->factor = decay;
+    saved->schedule_known = CM_SCHEDULE_KNOWN;
+    saved->schedule_name = CM_STR("lr_decay of Adagrad");
+}
+
+enum cm_status cm_torch_take_optimizer(struct cm_saved *saved, const struct cm_item *optimizer,
+                                       struct cm_error *err)
+{
+    const struct cm_item *groups = cm_item_get(optimizer, "param_groups");
+    struct parameters parameters = {0};
+
+    saved->has_optimizer = true;
+    saved->arithmetic = CM_LIKE_TORCH;
+    take_class(saved, cm_item_at(groups, 0));
+    CM_TRY(list_parameters(saved, optimizer, &parameters, err));
+    name_parameters(saved, groups, &parameters);
+    for (size_t i = 0; i < parameters.count; i++)
+        add_slots(saved, &parameters.items[i]);
+    add_groups(saved, groups, &parameters);
+    mark_buffers(saved, &parameters);
+    if (saved->rule == CM_RULE_ADAGRAD)
+        take_decay(saved);
+    for (size_t i = 0; i < saved->groups.count; i++) {
+        if (saved->groups.items[i].settings.decoupled < 0) {
+            cm_saved_missing(saved,
+                             "whether the optimizer is Adam or AdamW: group %zu has weight "
+                             "decay, and does not say whether it is decoupled",
+                             i);
+            break;
+        }
+    }
+    return CM_OK;
+}

@@ -1,0 +1,214 @@
+/* The optimizer of one framework in another: which arithmetic both have, what the states are
+ * called there, and what the other does not store. */
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/saved_item.h"
+#include "convert/transfer/export_saved.h"
+
+#include <stdarg.h>
+
+enum cm_family cm_family_of(const char *system)
+{
+    static const struct {
+        const char *word;
+        enum cm_family family;
+    } words[] = {
+        {"Cameo", CM_FAMILY_NONE},       {"ONNX Runtime", CM_FAMILY_ORT},
+        {"TensorFlow", CM_FAMILY_KERAS}, {"Keras", CM_FAMILY_KERAS},
+        {"JAX", CM_FAMILY_JAX},          {"flax", CM_FAMILY_JAX},
+        {"Flax", CM_FAMILY_JAX},         {"Orbax", CM_FAMILY_JAX},
+    };
+
+    for (size_t i = 0; system && i < CM_COUNT(words); i++)
+        if (strstr(system, words[i].word))
+            return words[i].family;
+    return system ? CM_FAMILY_TORCH : CM_FAMILY_NONE;
+}
+
+static const enum cm_arithmetic arithmetic_of[] = {
+    [CM_FAMILY_TORCH] = CM_LIKE_TORCH,
+    [CM_FAMILY_KERAS] = CM_LIKE_KERAS,
+    [CM_FAMILY_JAX] = CM_LIKE_OPTAX,
+    [CM_FAMILY_ORT] = CM_LIKE_ORT,
+};
+
+static const char *const names[] = {
+    [CM_LIKE_TORCH] = "PyTorch",
+    [CM_LIKE_KERAS] = "Keras",
+    [CM_LIKE_OPTAX] = "optax",
+    [CM_LIKE_ORT] = "ONNX Runtime",
+};
+
+static const char *const rules[] = {
+    [CM_RULE_UNKNOWN] = "unknown", [CM_RULE_SGD] = "SGD",         [CM_RULE_ADAM] = "Adam",
+    [CM_RULE_ADAGRAD] = "Adagrad", [CM_RULE_RMSPROP] = "RMSprop",
+};
+
+/* Slots by meaning: what Keras, optax and ONNX Runtime call them. */
+static const struct {
+    const char *meaning, *words[4];
+} slots[] = {
+    {"exp_avg", {"exp_avg", "momentum", "mu", "momentum0"}},
+    {"exp_avg_sq", {"exp_avg_sq", "velocity", "nu", "momentum1"}},
+    {"max_exp_avg_sq", {"max_exp_avg_sq", "velocity_hat", "nu_max", NULL}},
+    {"momentum_buffer", {"momentum_buffer", "momentum", "trace", NULL}},
+    {"sum", {"sum", "accumulator", "sum_of_squares", NULL}},
+    {"square_avg", {"square_avg", "velocity", "nu", NULL}},
+    {"grad_avg", {"grad_avg", "average_gradient", "mu", NULL}},
+};
+
+static void note(struct cm_saved *saved, struct cm_saved_texts *notes, const char *format, ...)
+    CM_PRINTF(3, 4);
+static void note(struct cm_saved *saved, struct cm_saved_texts *notes, const char *format, ...)
+{
+    char text[CM_ERROR_SIZE];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    *CM_PUSH(saved->arena, notes) = cm_arena_str(saved->arena, cm_str(text));
+}
+
+/* ---- what differs ---- */
+
+static bool any_momentum(const struct cm_saved *saved)
+{
+    for (size_t i = 0; i < saved->groups.count; i++)
+        if (saved->groups.items[i].settings.momentum > 0)
+            return true;
+    return false;
+}
+
+static bool any_amsgrad(const struct cm_saved *saved)
+{
+    for (size_t i = 0; i < saved->groups.count; i++)
+        if (saved->groups.items[i].settings.amsgrad > 0)
+            return true;
+    return false;
+}
+
+static bool any_coupled_decay(const struct cm_saved *saved)
+{
+    for (size_t i = 0; i < saved->groups.count; i++) {
+        const struct cm_plan_group *group = &saved->groups.items[i].settings;
+
+        if (group->weight_decay > 0 && group->decoupled < 1)
+            return true;
+    }
+    return false;
+}
+
+/* Why the optimizer cannot be had there; NULL: it can. Adam's moments, Adagrad's sum and RMSprop's
+ * average mean the same to all. */
+static const char *obstacle(const struct cm_saved *saved, enum cm_arithmetic to)
+{
+    const enum cm_arithmetic from = saved->arithmetic;
+    const bool moves_on = any_momentum(saved);
+
+    if (saved->rule == CM_RULE_UNKNOWN)
+        return "its arithmetic is not known";
+    if (to == CM_LIKE_ORT) {
+        if (saved->rule != CM_RULE_ADAM && saved->rule != CM_RULE_SGD)
+            return "it has AdamW and SGD only";
+        if (any_amsgrad(saved))
+            return "its AdamW has no amsgrad";
+        if (moves_on)
+            return "its SGD has no momentum";
+        if (any_coupled_decay(saved))
+            return "it has no weight decay that goes through the gradient";
+    }
+    if (from == to)
+        return NULL;
+    if (moves_on && (from == CM_LIKE_KERAS || to == CM_LIKE_KERAS))
+        return "the velocity of Keras has the learning rate in it, that of others has not";
+    if (any_amsgrad(saved) && (from == CM_LIKE_OPTAX || to == CM_LIKE_OPTAX))
+        return "optax takes amsgrad's maximum after the bias correction, others before";
+    if (any_coupled_decay(saved) && to == CM_LIKE_KERAS)
+        return "the weight decay of Keras does not go through the gradient";
+    return NULL;
+}
+
+/* Does epsilon go elsewhere? Where it is small that is hardly seen. */
+static bool epsilon_differs(const struct cm_saved *saved, enum cm_arithmetic to)
+{
+    const bool keras_before = saved->arithmetic == CM_LIKE_KERAS, keras_now = to == CM_LIKE_KERAS;
+    const bool torch_before = saved->arithmetic == CM_LIKE_TORCH, torch_now = to == CM_LIKE_TORCH;
+
+    if (saved->arithmetic == to || saved->rule == CM_RULE_SGD)
+        return false;
+    if (to == CM_LIKE_ORT || saved->arithmetic == CM_LIKE_ORT)
+        return keras_before || keras_now; /* its adam_mode tells */
+    return saved->rule == CM_RULE_ADAM ? keras_before != keras_now : torch_before != torch_now;
+}
+
+/* ---- settings that the format has no place for ---- */
+
+/* ", lr 0.001, beta1 0.9, nesterov" */
+static void put_settings(char *text, size_t size, const struct cm_plan_group *group)
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < cm_group_field_count; i++) {
+        const struct cm_group_field *field = &cm_group_fields[i];
+        const double value = cm_group_field_get(group, field);
+
+        if (isnan(value) || (field->is_flag && value == 0) || at >= size ||
+            strcmp(field->name, "initial_lr") == 0)
+            continue;
+        at += (size_t)snprintf(text + at, size - at, ", %s", field->name);
+        if (!field->is_flag && at < size)
+            at += (size_t)snprintf(text + at, size - at, " %.9g", value);
+    }
+}
+
+static void note_settings(struct cm_saved *saved, const struct cm_format *format,
+                          struct cm_saved_texts *notes)
+{
+    for (size_t i = 0; i < saved->groups.count; i++) {
+        const struct cm_plan_group *group = &saved->groups.items[i].settings;
+        char text[600] = "";
+
+        put_settings(text, sizeof text, group);
+        if (saved->groups.count > 1)
+            note(saved, notes, "%s stores no settings; group %zu (%zu weights) is %s%s",
+                 format->name, i, saved->groups.items[i].names.count, rules[saved->rule], text);
+        else
+            note(saved, notes, "%s stores no settings; the optimizer is %s%s", format->name,
+                 rules[saved->rule], text);
+    }
+    if (saved->clip.limit > 0)
+        note(saved, notes, "%s does not store that gradients are clipped at %.9g", format->name,
+             saved->clip.limit);
+    if (saved->schedule_known == CM_SCHEDULE_KNOWN && saved->schedule.count)
+        note(saved, notes, "%s does not store the schedule of the rate", format->name);
+}
+
+enum cm_status cm_export_fit(struct cm_saved *saved, const struct cm_format *format,
+                             enum cm_family to, struct cm_saved_texts *notes, struct cm_error *err)
+{
+    const enum cm_arithmetic arithmetic = arithmetic_of[to];
+    const char *why = obstacle(saved, arithmetic);
+
+    if (why)
+        return cm_fail(err, CM_UNSUPPORTED,
+                       "the optimizer (%s as in %s) cannot be written for %s: %s; --weights-only "
+                       "leaves it out",
+                       rules[saved->rule], names[saved->arithmetic], format->system, why);
+    if (epsilon_differs(saved, arithmetic))
+        note(saved, notes, "%s adds epsilon elsewhere than %s: the next losses differ a little",
+             names[arithmetic], names[saved->arithmetic]);
+    for (size_t i = 0; i < saved->entries.count; i++) {
+        struct cm_saved_entry *entry = &saved->entries.items[i];
+        size_t k = 0;
+
+        while (k < CM_COUNT(slots) && entry->meaning && strcmp(entry->meaning, slots[k].meaning))
+            k++;
+        if (entry->role == CM_SAVED_SLOT && entry->meaning && k < CM_COUNT(slots) &&
+            slots[k].words[arithmetic])
+            entry->slot = cm_str(slots[k].words[arithmetic]);
+    }
+    if (to != CM_FAMILY_TORCH)
+        note_settings(saved, format, notes);
+    saved->arithmetic = arithmetic;
+    return CM_OK;
+}

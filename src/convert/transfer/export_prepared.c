@@ -1,0 +1,181 @@
+/* The optimizer that preparing with flags wrote: models that were never imported carry no metadata
+ * about it, but what its numbers and states are called says all of it (train/plan.c). */
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/transfer/export_saved.h"
+
+#include "base/number.h"
+#include "onnx/tensor_data.h"
+
+static const struct {
+    const char *suffix, *slot;
+    enum cm_update_rule rule;
+} states[] = {
+    {".exp_avg", "exp_avg", CM_RULE_ADAM},
+    {".exp_avg_sq", "exp_avg_sq", CM_RULE_ADAM},
+    {".sum", "sum", CM_RULE_ADAGRAD},
+    {".square_avg", "square_avg", CM_RULE_RMSPROP},
+    {".velocity", "momentum_buffer", CM_RULE_SGD}, /* RMSprop may have it too */
+};
+
+const char *cm_prepared_slot(struct cm_str state, struct cm_str *weight)
+{
+    for (size_t i = 0; i < CM_COUNT(states); i++)
+        if (cm_str_ends(state, states[i].suffix)) {
+            *weight = (struct cm_str){state.data, state.size - strlen(states[i].suffix)};
+            return states[i].slot;
+        }
+    return NULL;
+}
+
+struct prepared {
+    struct cm_arena *arena;
+    const struct cm_model_file *file;
+    const struct cm_graph_proto *algorithm;
+    struct cm_map initializers, values; /* of the algorithm; values: what its nodes compute */
+};
+
+/* A float was rounded from the number that somebody typed: the shortest that rounds to it. */
+static double as_typed(float number)
+{
+    char text[40];
+    double typed = (double)number;
+
+    for (int digits = 6; digits <= 9; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, (double)number);
+        if (cm_str_to_double(cm_str(text), &typed) && (float)typed == number)
+            return typed;
+    }
+    return (double)number;
+}
+
+/* The scalar "training.NAME", as double, as float, or as int64; NAN: there is none. */
+static double number(const struct prepared *p, const char *name)
+{
+    static const char *const endings[] = {".double", "", ".int64"};
+    struct cm_tensor tensor;
+    struct cm_error ignored;
+
+    for (size_t i = 0; i < CM_COUNT(endings); i++) {
+        const struct cm_str full = cm_arena_printf(p->arena, "training.%s%s", name, endings[i]);
+        const uint64_t at = cm_map_get(&p->initializers, full, 0);
+
+        if (!at || cm_tensor_proto_load(&p->algorithm->initializer.items[at - 1], p->file->files,
+                                        &tensor, &ignored) != CM_OK)
+            continue;
+        double found = NAN;
+        if (cm_tensor_count(&tensor) == 1)
+            found = tensor.type == CM_INT64   ? (double)cm_tensor_int(&tensor, 0)
+                    : tensor.type == CM_FLOAT ? as_typed((float)cm_tensor_real(&tensor, 0))
+                                              : cm_tensor_real(&tensor, 0);
+        cm_tensor_drop(&tensor);
+        return found;
+    }
+    return NAN;
+}
+
+static bool computes(const struct prepared *p, struct cm_str weight, const char *what)
+{
+    const struct cm_str name =
+        cm_arena_printf(p->arena, "%.*s.%s", (int)weight.size, weight.data, what);
+
+    return cm_map_find(&p->values, name);
+}
+
+static double or_zero(double value)
+{
+    return isnan(value) ? 0 : value;
+}
+
+/* The rate rises to (t + 1) / warmup, then the schedule begins. */
+static void read_schedule(const struct prepared *p, struct cm_saved *saved, double lr)
+{
+    const double warmup = number(p, "warmup"), period = number(p, "period");
+    const double span = number(p, "span");
+    double *ends = CM_NEW_ARRAY(p->arena, double, 4);
+    struct cm_phase *phases = CM_NEW_ARRAY(p->arena, struct cm_phase, 2);
+
+    ends[0] = lr / warmup;
+    ends[1] = lr * (warmup + 1) / warmup;
+    ends[2] = lr;
+    if (!isnan(warmup))
+        phases[saved->schedule.count++] = (struct cm_phase){
+            .shape = CM_PHASE_LINEAR, .length = warmup, .from = &ends[0], .to = &ends[1]};
+    if (isnan(warmup) && isnan(period) && isnan(span))
+        return;
+    struct cm_phase phase = {.first = (int64_t)or_zero(warmup), .from = &ends[2], .to = &ends[3]};
+    if (!isnan(period)) {
+        phase.shape = CM_PHASE_EXPONENTIAL;
+        phase.length = period;
+        phase.factor = number(p, "schedule_factor");
+        phase.is_stepped = true;
+    } else if (!isnan(span)) {
+        phase.shape = isnan(number(p, "pi")) ? CM_PHASE_LINEAR : CM_PHASE_COSINE;
+        phase.length = span;
+    }
+    phases[saved->schedule.count++] = phase;
+    saved->schedule.phases = phases;
+    saved->schedule_known = CM_SCHEDULE_KNOWN;
+}
+
+static void read_group(const struct prepared *p, const struct cm_training_proto *training,
+                       const struct cm_map *weights, struct cm_saved *saved)
+{
+    struct cm_saved_group *group = cm_saved_add_group(saved);
+    struct cm_plan_group *is = &group->settings;
+
+    for (size_t i = 0; i < training->update_binding.count; i++) {
+        const struct cm_str name = training->update_binding.items[i].key;
+
+        if (!cm_map_find(weights, name) || !computes(p, name, "gradient"))
+            continue;
+        *CM_PUSH(p->arena, &group->names) = name;
+        if (computes(p, name, "ahead"))
+            is->nesterov = 1;
+    }
+    is->lr = is->initial_lr = number(p, "lr_base");
+    is->momentum = number(p, "momentum");
+    is->weight_decay = or_zero(number(p, "weight_decay"));
+    is->beta1 = number(p, "beta1");
+    is->beta2 = number(p, "beta2");
+    is->epsilon = number(p, "epsilon");
+    is->decoupled = cm_map_find(&p->values, CM_STR("training.shrink")) != NULL;
+}
+
+bool cm_export_prepared(struct cm_arena *arena, const struct cm_model_file *file,
+                        const struct cm_training_proto *training, const struct cm_map *weights,
+                        struct cm_saved *saved)
+{
+    struct prepared p = {.arena = arena, .file = file, .algorithm = training->algorithm};
+    struct cm_str weight;
+    enum cm_update_rule rule = CM_RULE_UNKNOWN;
+
+    if (!p.algorithm)
+        return false;
+    for (size_t i = 0; i < p.algorithm->initializer.count; i++) {
+        const struct cm_str name = p.algorithm->initializer.items[i].name;
+
+        *cm_map_insert(&p.initializers, arena, name, NULL) = i + 1;
+        for (size_t k = 0; k < CM_COUNT(states); k++)
+            if (cm_str_ends(name, states[k].suffix) && rule <= CM_RULE_SGD &&
+                cm_prepared_slot(name, &weight) && cm_map_find(weights, weight))
+                rule = states[k].rule;
+    }
+    for (size_t i = 0; i < p.algorithm->node.count; i++)
+        for (size_t k = 0; k < p.algorithm->node.items[i].output.count; k++)
+            (void)cm_map_insert(&p.values, arena, p.algorithm->node.items[i].output.items[k], NULL);
+    const double step = number(&p, "step"), lr = number(&p, "lr_base");
+    int64_t steps;
+    if (isnan(lr) || !cm_int64_from(step, &steps)) /* NaN: there is none */
+        return false;
+    saved->has_optimizer = true;
+    saved->rule = rule == CM_RULE_UNKNOWN ? CM_RULE_SGD : rule;
+    saved->step = steps;
+    saved->clip = (struct cm_plan_clip){CM_CLIP_GLOBAL, or_zero(number(&p, "clip_norm"))};
+    saved->accumulate = (int64_t)or_zero(number(&p, "accumulate"));
+    read_group(&p, training, weights, saved);
+    static const char *const names[] = {"", "SGD", "Adam", "Adagrad", "RMSprop"};
+    saved->optimizer =
+        cm_str(saved->groups.items[0].settings.decoupled ? "AdamW" : names[saved->rule]);
+    read_schedule(&p, saved, lr);
+    return true;
+}

@@ -1,0 +1,332 @@
+/* The settings of a training that goes on: what the checkpoint says, what the user says over it,
+ * and what is missing then. */
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/saved_item.h"
+#include "convert/transfer/import_parts.h"
+
+#include <math.h>
+
+/* ---- optimizers by name ---- */
+
+struct named {
+    const char *name;
+    enum cm_update_rule rule;
+    int decoupled, nesterov;     /* -1: nothing to say */
+    double momentum;             /* of those that have one: their default */
+    double decay[4], epsilon[4]; /* defaults, by enum cm_arithmetic */
+    double beta1, beta2[4];
+};
+
+#define EACH(x)                                                                                    \
+    {                                                                                              \
+        (x), (x), (x), (x)                                                                         \
+    }
+static const struct named optimizers[] = {
+    {"sgd", CM_RULE_SGD, -1, -1, 0, EACH(0), EACH(NAN), NAN, EACH(NAN)},
+    {"momentum", CM_RULE_SGD, -1, 0, 0.9, EACH(0), EACH(NAN), NAN, EACH(NAN)},
+    {"nesterov", CM_RULE_SGD, -1, 1, 0.9, EACH(0), EACH(NAN), NAN, EACH(NAN)},
+    {"adam", CM_RULE_ADAM, 0, -1, NAN, EACH(0), {1e-8, 1e-7, 1e-8, 1e-6}, 0.9, EACH(0.999)},
+    {"adamw",
+     CM_RULE_ADAM,
+     1,
+     -1,
+     NAN,
+     {1e-2, 4e-3, 1e-4, 1e-2},
+     {1e-8, 1e-7, 1e-8, 1e-6},
+     0.9,
+     EACH(0.999)},
+    {"adagrad", CM_RULE_ADAGRAD, -1, -1, NAN, EACH(0), {1e-10, 1e-7, 1e-7, 1e-10}, NAN, EACH(NAN)},
+    {"rmsprop",
+     CM_RULE_RMSPROP,
+     -1,
+     -1,
+     0,
+     EACH(0),
+     {1e-8, 1e-7, 1e-8, 1e-8},
+     NAN,
+     {0.99, 0.9, 0.9, 0.99}},
+};
+
+static const struct named *find_named(struct cm_str name)
+{
+    for (size_t i = 0; i < CM_COUNT(optimizers); i++)
+        if (cm_str_is(name, optimizers[i].name))
+            return &optimizers[i];
+    return NULL;
+}
+
+/* ---- what --set says ---- */
+
+static const char *const top_keys[] = {
+    "optimizer",       "groups", "clip_norm", "clip_value", "clip",  "schedule",   "schedule_steps",
+    "schedule_factor", "warmup", "rates",     "step",       "epoch", "accumulate", "arithmetic"};
+
+static void set_all(struct cm_importing *in, const struct cm_item *set, bool *given)
+{
+    for (size_t g = 0; g < in->saved->groups.count; g++) {
+        cm_import_set_group(in, set, &in->saved->groups.items[g].settings);
+        given[g] = given[g] || cm_item_get(set, "lr");
+    }
+}
+
+static void set_count(struct cm_importing *in, const struct cm_item *set, const char *key,
+                      int64_t *out)
+{
+    const struct cm_item *item = cm_item_get(set, key);
+
+    if (item && (!cm_item_is_int(item, out) || *out < 0))
+        cm_import_block(in, "--set: %s must be a whole number that is not negative", key);
+}
+
+static void set_clip(struct cm_importing *in, const struct cm_item *set)
+{
+    struct cm_plan_clip *clip = &in->saved->clip;
+    const struct cm_item *norm = cm_item_get(set, "clip_norm"),
+                         *value = cm_item_get(set, "clip_value");
+    struct cm_str word = CM_STR_NONE;
+
+    if (norm && clip->kind == CM_CLIP_VALUE)
+        clip->kind = CM_CLIP_GLOBAL;
+    if (norm && isnan(clip->limit) && in->saved->arithmetic != CM_LIKE_TORCH)
+        clip->kind = CM_CLIP_GLOBAL_EXACT;
+    if (value)
+        clip->kind = CM_CLIP_VALUE;
+    if (cm_item_get(set, "clip")) {
+        const int kind =
+            cm_item_is_text(cm_item_get(set, "clip"), &word) ? cm_clip_named(word) : -1;
+
+        if (kind < 0)
+            cm_import_block(in, "--set: clip is 'global', 'global-exact', 'each' or 'value'");
+        else
+            clip->kind = (enum cm_clip_kind)kind;
+    }
+    if ((norm && !cm_item_is_real(norm, &clip->limit)) ||
+        (value && !cm_item_is_real(value, &clip->limit)) || clip->limit < 0)
+        cm_import_block(in, "--set: gradients are clipped to a number that is not negative");
+}
+
+/* ---- flags ---- */
+
+static void set_flags(struct cm_importing *in, bool *given)
+{
+    const struct cm_prepare_options *o = &in->options->prepare;
+    const struct {
+        double value;
+        size_t offset;
+    } numbers[] = {{o->lr, offsetof(struct cm_plan_group, lr)},
+                   {o->momentum, offsetof(struct cm_plan_group, momentum)},
+                   {o->weight_decay, offsetof(struct cm_plan_group, weight_decay)},
+                   {o->beta1, offsetof(struct cm_plan_group, beta1)},
+                   {o->beta2, offsetof(struct cm_plan_group, beta2)},
+                   {o->epsilon, offsetof(struct cm_plan_group, epsilon)}};
+
+    for (size_t g = 0; g < in->saved->groups.count; g++)
+        for (size_t i = 0; i < CM_COUNT(numbers); i++)
+            if (!isnan(numbers[i].value)) {
+                char *group = (char *)&in->saved->groups.items[g].settings;
+
+                *(double *)(void *)(group + numbers[i].offset) = numbers[i].value;
+                given[g] = given[g] || i == 0;
+            }
+    if (in->options->has_clip)
+        in->saved->clip.limit = o->clip_norm;
+    if (in->options->has_clip && in->saved->clip.kind == CM_CLIP_VALUE)
+        in->saved->clip.kind = CM_CLIP_GLOBAL;
+    if (in->options->has_accumulate)
+        in->saved->accumulate = o->accumulate;
+}
+
+static const struct named *set_optimizer(struct cm_importing *in, const struct cm_item *set)
+{
+    struct cm_saved *saved = in->saved;
+    struct cm_str name = cm_str(in->options->prepare.optimizer), word;
+
+    if (!name.size && cm_item_get(set, "optimizer") &&
+        !cm_item_is_text(cm_item_get(set, "optimizer"), &name))
+        cm_import_block(in, "--set: optimizer must be a text");
+    if (cm_item_get(set, "arithmetic")) {
+        const int number =
+            cm_item_is_text(cm_item_get(set, "arithmetic"), &word) ? cm_arithmetic_named(word) : -1;
+
+        if (number < 0)
+            cm_import_block(in, "--set: arithmetic is 'torch', 'keras', 'optax' or 'onnxruntime'");
+        else
+            saved->arithmetic = (enum cm_arithmetic)number;
+    }
+    if (!name.size)
+        return NULL;
+    const struct named *named = find_named(name);
+    if (!named) {
+        cm_import_block(in,
+                        "there is no optimizer '%.*s'; there are sgd, momentum, nesterov, adam, "
+                        "adamw, adagrad and rmsprop",
+                        CM_STR_FMT(name));
+        return NULL;
+    }
+    if (saved->rule != CM_RULE_UNKNOWN && saved->rule != named->rule)
+        cm_import_note(in, "the checkpoint is of %s; its state does not apply to %s",
+                       cm_rule_name(saved->rule), named->name);
+    saved->rule = named->rule;
+    saved->optimizer = cm_str(named->name);
+    saved->has_optimizer = true;
+    return named;
+}
+
+/* ---- what is missing ---- */
+
+static bool has_slot(const struct cm_saved *saved, const char *meaning)
+{
+    for (size_t i = 0; i < saved->entries.count; i++) {
+        const struct cm_saved_entry *entry = &saved->entries.items[i];
+
+        if (entry->role == CM_SAVED_SLOT && entry->meaning && strcmp(entry->meaning, meaning) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* One number of a group: the optimizer's default where the user named it, else it is missing. */
+static void need(struct cm_importing *in, struct cm_str *missing, const char *name, double *value,
+                 double preset)
+{
+    if (!isnan(*value))
+        return;
+    if (!isnan(preset)) {
+        *value = preset;
+        cm_import_note(in, "%s is not in the checkpoint: %g, the optimizer's default, is used",
+                       name, preset);
+        return;
+    }
+    *missing = cm_arena_printf(in->arena, "%s%s%s", cm_str_text(*missing),
+                               missing->size ? ", " : "", name);
+}
+
+/* The flag of a setting, "--weight-decay"; those that have none go with --optimizer. */
+static struct cm_str flags_of(struct cm_arena *arena, struct cm_str missing)
+{
+    char *text = cm_arena_alloc(arena, missing.size * 4 + 100);
+    size_t size = 0;
+    bool begins = true, named = false;
+
+    for (size_t i = 0; i < missing.size; i++) {
+        const struct cm_str rest = {missing.data + i, missing.size - i};
+
+        if (begins && (cm_str_starts(rest, "nesterov") || cm_str_starts(rest, "decoupled"))) {
+            named = true;
+            break; /* they are the last */
+        }
+        if (begins)
+            size += (size_t)snprintf(text + size, 3, "--");
+        begins = missing.data[i] == ' ';
+        text[size++] = (char)(missing.data[i] == '_' ? '-' : missing.data[i]);
+    }
+    if (named)
+        snprintf(text + size, 20, "--optimizer");
+    return cm_str(text);
+}
+
+static void complete_group(struct cm_importing *in, size_t number, const struct named *named)
+{
+    struct cm_saved *saved = in->saved;
+    struct cm_plan_group *group = &saved->groups.items[number].settings;
+    const enum cm_arithmetic like = saved->arithmetic;
+    const bool moves = has_slot(saved, "momentum_buffer");
+    struct cm_str missing = CM_STR("");
+
+    if (named && named->decoupled >= 0 && group->decoupled < 0)
+        group->decoupled = named->decoupled;
+    if (named && named->nesterov >= 0)
+        group->nesterov = named->nesterov;
+    if (isnan(group->lr) && saved->schedule_known != CM_SCHEDULE_KNOWN)
+        need(in, &missing, "lr", &group->lr, NAN);
+    need(in, &missing, "weight_decay", &group->weight_decay, named ? named->decay[like] : NAN);
+    if (saved->rule == CM_RULE_SGD || saved->rule == CM_RULE_RMSPROP)
+        need(in, &missing, "momentum", &group->momentum,
+             named && !(moves && named->momentum == 0) ? named->momentum : NAN);
+    if (saved->rule == CM_RULE_SGD && group->momentum > 0 && group->nesterov < 0) {
+        double nesterov = NAN;
+        need(in, &missing, "nesterov", &nesterov, NAN);
+    }
+    if (saved->rule == CM_RULE_ADAM)
+        need(in, &missing, "beta1", &group->beta1, named ? named->beta1 : NAN);
+    if (saved->rule == CM_RULE_ADAM || saved->rule == CM_RULE_RMSPROP)
+        need(in, &missing, "beta2", &group->beta2, named ? named->beta2[like] : NAN);
+    if (saved->rule != CM_RULE_SGD)
+        need(in, &missing, "epsilon", &group->epsilon, named ? named->epsilon[like] : NAN);
+    if (saved->rule == CM_RULE_ADAM && group->weight_decay > 0 && group->decoupled < 0) {
+        double decoupled = NAN;
+        need(in, &missing, "decoupled", &decoupled, NAN);
+    }
+    if (missing.size && saved->groups.count > 1)
+        cm_import_block(in, "the checkpoint does not say, of group %zu: %s; give it with --set",
+                        number, cm_str_text(missing));
+    else if (missing.size)
+        cm_import_block(in, "the checkpoint does not say: %s; give it with %s, or with --set",
+                        cm_str_text(missing), flags_of(in->arena, missing).data);
+}
+
+static void complete(struct cm_importing *in, const struct named *named)
+{
+    struct cm_saved *saved = in->saved;
+
+    if (saved->rule == CM_RULE_UNKNOWN) {
+        cm_import_block(in, "the checkpoint does not say which optimizer%s: give --optimizer",
+                        saved->has_optimizer ? " its state is of" : "");
+        return;
+    }
+    for (size_t g = 0; g < saved->groups.count; g++) {
+        complete_group(in, g, named);
+        if (saved->groups.count > 1 && !saved->groups.items[g].names.count)
+            cm_import_block(in,
+                            "the checkpoint does not say which weights are in group %zu: give "
+                            "their names with --set",
+                            g);
+    }
+    if (saved->step < 0 && saved->rule == CM_RULE_ADAM && has_slot(saved, "exp_avg"))
+        cm_import_block(in,
+                        "the checkpoint does not say how many steps were done: give 'step' with "
+                        "--set");
+    saved->step = saved->step < 0 ? 0 : saved->step;
+    if (isnan(saved->clip.limit)) {
+        saved->clip.limit = 0;
+        cm_import_note(in,
+                       "the checkpoint does not say whether gradients were clipped: they are not");
+    }
+}
+
+void cm_import_settings(struct cm_importing *in)
+{
+    struct cm_saved *saved = in->saved;
+    struct cm_item *set = NULL;
+    struct cm_error why;
+
+    if (in->options->settings &&
+        cm_item_parse_json(in->arena, cm_str(in->options->settings), &set, &why)) {
+        cm_import_block(in, "--set: %s", why.text);
+        return;
+    }
+    if (set && set->kind != CM_ITEM_MAP) {
+        cm_import_block(in, "--set: expected an object, {..}");
+        return;
+    }
+    if (set)
+        cm_import_check_keys(in, set, top_keys, CM_COUNT(top_keys));
+    if (!saved->groups.count)
+        (void)cm_saved_add_group(saved);
+    bool *given = CM_NEW_ARRAY(in->arena, bool,
+                               saved->groups.count + cm_item_count(cm_item_get(set, "groups")) + 1);
+    const struct named *named = set_optimizer(in, set);
+    if (cm_item_get(set, "groups"))
+        cm_import_groups(in, cm_item_get(set, "groups"), given);
+    if (set) {
+        set_all(in, set, given);
+        set_count(in, set, "step", &saved->step);
+        set_count(in, set, "epoch", &saved->epoch);
+        set_count(in, set, "accumulate", &saved->accumulate);
+        set_clip(in, set);
+    }
+    set_flags(in, given);
+    saved->step = saved->step < 0 && !saved->has_optimizer ? 0 : saved->step;
+    cm_import_schedule(in, set, given);
+    complete(in, named);
+}
