@@ -10,7 +10,7 @@ option(CAMEO_MLIR "Build the module that compiles models, where MLIR ${MLIR_VERS
 
 # Looked for by this name, see src/mlir/toolchain/open.c.
 set(MLIR_FILE libcameo_mlir.so.${CAMEO_SOVERSION})
-set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/mlir/open.c APPEND PROPERTY COMPILE_DEFINITIONS
+set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/mlir/toolchain/open.c APPEND PROPERTY COMPILE_DEFINITIONS
              CM_MLIR_FILE="${MLIR_FILE}")
 if(NOT CAMEO_MLIR)
   return()
