@@ -90,6 +90,7 @@ void cli_print_command_help(const struct cli_command *command);
 /* what is man, bash or zsh. */
 int cli_generate(const char *what);
 
+extern bool cli_as_json; /* --json was given */
 /* Prints err after "cameo: " on stderr; gives the exit code of its status. */
 int cli_fail(const struct cameo_error *err);
 int cli_exit_code(enum cameo_status status);
@@ -97,13 +98,17 @@ int cli_exit_code(enum cameo_status status);
  * usage, all else is the machine. */
 int cli_errno_code(int why);
 enum { CLI_LINES_MAX = 200 }; /* of a list of complaints; the rest is counted */
-/* The same when a model could not be made ready: lists all that keeps it from running, a line each.
- * options are those of the session, or NULL. */
+/* The same of a call that may have found several reasons: all of them, a line each, and with
+ * --json an object of them on stdout. findings may be NULL. */
+int cli_refuse(const struct cameo_findings *findings, const struct cameo_error *err);
+/* The same when a model could not be made ready. options are those of the session, or NULL. */
 int cli_fail_model(const struct cameo_model *model, const struct cameo_session_options *options,
                    const struct cameo_error *err);
 /* The same of a training that could not be made ready. */
 int cli_fail_training(struct cameo_model *model, const struct cameo_trainer_options *options,
                       const struct cameo_error *err);
+/* "place: reason", a line. */
+void cli_put_finding(FILE *to, const struct cameo_finding *finding);
 /* A note on stderr for each opset that is newer than what we know: what changed in it, if anything,
  * nobody here can tell. And one for each rule of ONNX that the model breaks without harm. */
 void cli_note_newer(const struct cameo_model *model);
@@ -227,6 +232,7 @@ struct cli_json {
     FILE *to;
     int depth;
     bool filled; /* something was written on this level */
+    bool flat;   /* all in one line */
 };
 
 void cli_json_open(struct cli_json *json, const char *key, char bracket);
@@ -241,6 +247,10 @@ void cli_json_count(struct cli_json *json, const char *key, uint64_t number);
 void cli_json_real(struct cli_json *json, const char *key, double number);
 void cli_json_null(struct cli_json *json, const char *key);
 void cli_json_bool(struct cli_json *json, const char *key, bool value);
+
+void cli_json_finding(struct cli_json *json, const struct cameo_finding *finding);
+/* Members of an object that is open, the same for all commands: counts and the list. */
+void cli_json_findings(struct cli_json *json, const struct cameo_findings *findings);
 
 /* The whole of `cameo info --json`. */
 void cli_info_json(const char *path, const struct cameo_model *model,

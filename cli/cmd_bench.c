@@ -11,7 +11,7 @@ static struct cli_texts input_texts;
 static struct cli_make make;
 static struct bench_subject subject;
 static size_t threads, runs, seconds, batch_size;
-static bool json_output, on_request;
+static bool on_request;
 
 enum { LEAST_RUNS = 5, MOST_RUNS = 10000000, SECONDS = 3 };
 
@@ -97,7 +97,7 @@ static int bench(void)
     if (code == CLI_YES)
         code = look_inside(&times);
     if (code == CLI_YES)
-        (json_output || on_request ? bench_json : bench_print)(&subject, &times);
+        (cli_as_json || on_request ? bench_json : bench_print)(&subject, &times);
     if (code == CLI_YES)
         code = cli_flush(stdout, "standard output");
     cli_steps_free(&times.steps);
@@ -142,7 +142,7 @@ static const struct cli_option options[] = {
     CLI_MAKE_OPTIONS(make),
     {"--batch-size", "-b", "N", "rows where the model leaves them open", CLI_COUNT, &batch_size},
     {"--seed", NULL, "N", "seed of inputs that are made up", CLI_SIZE, &subject.seed},
-    {"--json", NULL, NULL, "the figures as JSON", CLI_FLAG, &json_output},
+    {"--json", NULL, NULL, "the figures as JSON", CLI_FLAG, &cli_as_json},
     {"--on-request", NULL, NULL,
      "read numbers of runs from stdin, a line each, and print their\n"
      "milliseconds; the figures as JSON at the end: to measure in turns",

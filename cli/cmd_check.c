@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <string.h>
 
-static bool strict, structure, can_run, as_json, allow_links;
+static bool strict, structure, can_run, allow_links;
 static const char *sarif_path, *tool;
 
 struct totals {
@@ -127,12 +127,7 @@ static void show_finding(const char *path, const struct cameo_finding *finding, 
           : finding->severity == CAMEO_NOTE  ? ": note: "
                                              : ": ",
           stdout);
-    if (finding->place.size) {
-        cli_put_text(stdout, finding->place.data, finding->place.size);
-        fputs(": ", stdout);
-    }
-    cli_put_text(stdout, finding->reason.data, finding->reason.size);
-    putchar('\n');
+    cli_put_finding(stdout, finding);
     if (finding->help.size && is_first(finding->rule)) {
         fputs("    help: ", stdout);
         cli_put_line(stdout, finding->help);
@@ -179,47 +174,19 @@ static void show_totals(const struct totals *totals)
 
 /* ---- telling programs ---- */
 
-static const char *severity_name(enum cameo_severity severity)
-{
-    return severity == CAMEO_WARNING ? "warning" : severity == CAMEO_NOTE ? "note" : "violation";
-}
-
-static void json_finding(struct cli_json *json, const struct cameo_finding *finding)
-{
-    cli_json_open(json, NULL, '{');
-    cli_json_text(json, "rule", finding->rule);
-    cli_json_string(json, "severity", severity_name(finding->severity));
-    cli_json_text(json, "place", finding->place);
-    if (finding->op_type.size) {
-        cli_json_text(json, "node", finding->node);
-        cli_json_text(json, "operator", finding->op_type);
-    }
-    if (finding->value.size)
-        cli_json_text(json, "value", finding->value);
-    cli_json_text(json, "reason", finding->reason);
-    cli_json_text(json, "help", finding->help);
-    cli_json_close(json, '}');
-}
-
 static void json_blockers(struct cli_json *json, const char *key, const struct check_report *report,
                           const struct cameo_findings *blockers)
 {
     const struct cameo_finding *finding;
 
     cli_json_open(json, key, '[');
-    for (size_t i = 0; (finding = check_blocker(report, blockers, &i)) != NULL; i++) {
-        cli_json_open(json, NULL, '{');
-        cli_json_text(json, "place", finding->place);
-        cli_json_text(json, "reason", finding->reason);
-        cli_json_close(json, '}');
-    }
+    for (size_t i = 0; (finding = check_blocker(report, blockers, &i)) != NULL; i++)
+        cli_json_finding(json, finding);
     cli_json_close(json, ']');
 }
 
 static void json_report(struct cli_json *json, const struct check_report *report)
 {
-    const struct cameo_finding *finding;
-
     cli_json_open(json, NULL, '{');
     cli_json_string(json, "model", report->path);
     if (report->producer[0])
@@ -229,15 +196,7 @@ static void json_report(struct cli_json *json, const struct check_report *report
         cli_json_close(json, '}');
         return;
     }
-    const size_t violations = cameo_findings_violations(report->findings);
-
-    cli_json_count(json, "violations", violations);
-    cli_json_count(json, "warnings", cameo_findings_warnings(report->findings));
-    cli_json_bool(json, "cut", cameo_findings_cut(report->findings));
-    cli_json_open(json, "findings", '[');
-    for (size_t i = 0; (finding = cameo_findings_at(report->findings, i)) != NULL; i++)
-        json_finding(json, finding);
-    cli_json_close(json, ']');
+    cli_json_findings(json, report->findings);
     if (can_run)
         json_blockers(json, "run_blockers", report, report->run);
     if (can_run && report->trains)
@@ -280,7 +239,7 @@ static int check_one(const char *path, struct totals *totals, struct cli_json *j
     struct check_report report = {.path = path};
 
     check_file(&report);
-    if (as_json)
+    if (cli_as_json)
         json_report(json, &report);
     else if (report.findings)
         show_report(&report);
@@ -302,14 +261,14 @@ static int check_main(char **operands, int count)
 
     if (worst != CLI_YES)
         return worst;
-    if (as_json)
+    if (cli_as_json)
         cli_json_open(&json, NULL, '[');
     for (int i = 0; i < count; i++) {
         const int code = check_one(operands[i], &totals, &json, &sarif);
 
         worst = code > worst ? code : worst;
     }
-    if (as_json)
+    if (cli_as_json)
         cli_json_close(&json, ']');
     else
         show_totals(&totals);
@@ -325,7 +284,7 @@ static const struct cli_option options[] = {
      CLI_FLAG, &can_run},
     {"--tool", NULL, "ort", "what ONNX forbids and ONNX Runtime accepts is a note", CLI_TEXT,
      &tool},
-    {"--json", NULL, NULL, "print the findings as JSON", CLI_FLAG, &as_json},
+    {"--json", NULL, NULL, "print the findings as JSON", CLI_FLAG, &cli_as_json},
     {"--sarif", NULL, "FILE", "also write them to FILE as SARIF 2.1.0, for CI services", CLI_TEXT,
      &sarif_path},
     {"--allow-links", NULL, NULL, "external data may be behind links", CLI_FLAG, &allow_links},

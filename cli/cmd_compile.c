@@ -107,40 +107,15 @@ static void tell(void *arg, const char *what)
         fprintf(stderr, "%s ..\n", what);
 }
 
-/* All that keeps a model from being compiled, a line each. */
-struct refusals {
-    FILE *lines;
-    size_t count;
-};
-
-static void note_refusal(void *arg, const char *what)
-{
-    struct refusals *refusals = arg;
-
-    if (refusals->count++ < CLI_LINES_MAX)
-        fprintf(refusals->lines, "%scameo: %s", refusals->count > 1 ? "\n" : "", what);
-}
-
-/* One reason is the message itself. Those of a model that does not even run are found elsewhere. */
-static int fail(const struct cameo_model *model, const struct refusals *refusals, const char *lines,
+/* What keeps a model from running at all is found elsewhere. */
+static int fail(const struct cameo_model *model, const struct cameo_findings *findings,
                 const struct cameo_error *err)
 {
-    const char *list = strstr(err->message, " reasons: ");
-
     if (ferror(stdout)) {
         errno = write_error;
         return cli_broken("standard output");
     }
-    if (!refusals->count && !train_step)
-        return cli_fail_model(model, NULL, err);
-    if (refusals->count < 2 || !list)
-        return cli_fail(err);
-    cli_complain("%.*s", (int)(list - err->message + (long)strlen(" reasons:")), err->message);
-    cli_put_lines(stderr, lines, strlen(lines));
-    fputc('\n', stderr);
-    if (refusals->count > CLI_LINES_MAX)
-        cli_complain("and %zu more", refusals->count - CLI_LINES_MAX);
-    return cli_exit_code(err->status);
+    return findings || train_step ? cli_refuse(findings, err) : cli_fail_model(model, NULL, err);
 }
 
 static void put_size(const char *what, size_t bytes)
@@ -245,10 +220,8 @@ static int compile(const struct cameo_model *model, const char *path,
                    struct cameo_compile_options *options)
 {
     struct cameo_compilation *report = NULL;
-    struct refusals refusals = {0};
+    struct cameo_findings *findings = NULL;
     struct cameo_error err;
-    char *lines = NULL;
-    size_t size = 0;
 
     if (train_step && cameo_model_summary(model)->training_count == 0) {
         cli_complain("compile: %s carries no training; 'cameo prepare' adds one", path);
@@ -262,13 +235,10 @@ static int compile(const struct cameo_model *model, const char *path,
     }
     cli_note_newer(model);
     options->cancel = cli_stop_on_signal();
-    refusals.lines = cli_open_text(&lines, &size);
-    options->refused = note_refusal;
-    options->refused_arg = &refusals;
+    options->findings = &findings;
     const enum cameo_status status = cameo_model_compile(model, options, &report, &err);
-    cli_close_text(refusals.lines);
-    const int code = status ? fail(model, &refusals, lines, &err) : CLI_YES;
-    free(lines);
+    const int code = status ? fail(model, findings, &err) : CLI_YES;
+    cameo_findings_free(findings);
     if (status)
         return code;
     if (report)

@@ -8,7 +8,6 @@
 #include <string.h>
 
 static const char *metrics, *loss, *output, *target, *class_axis, *ignore, *classes;
-static bool json;
 
 enum { LABELS_MAX = 4096, MATRIX_MAX = 30 };
 
@@ -188,7 +187,7 @@ static int evaluate(struct cameo_evaluate_options *options)
         CAMEO_OK)
         return cli_stream_fail(&err);
     cli_stream_clear();
-    if (json)
+    if (cli_as_json)
         put_json(evaluation);
     else
         put_text(evaluation);
@@ -241,7 +240,7 @@ static const struct cli_option options[] = {
     {"--classes", NULL, "N,..", "labels that the columns of scores stand for (0,1,..)", CLI_TEXT,
      &classes},
     {"--ignore", NULL, "N", "a label that does not count (-100)", CLI_TEXT, &ignore},
-    {"--json", NULL, NULL, "results as JSON", CLI_FLAG, &json},
+    {"--json", NULL, NULL, "results as JSON", CLI_FLAG, &cli_as_json},
     CLI_STREAM_OPTIONS,
     {0},
 };

@@ -3,7 +3,7 @@
 #include "derive.h"
 
 static const char *out_path, *only, *except;
-static bool operators, core, json_output;
+static bool operators, core;
 
 static void put_texts(struct cli_json *json, const char *name, const struct cameo_text *texts,
                       size_t count)
@@ -58,7 +58,7 @@ static int expand(const struct cameo_model *model)
     const enum cameo_status status = cameo_model_expand(model, &options, &made, &report, &err);
     if (status != CAMEO_OK)
         return cli_fail(&err);
-    if (!json_output)
+    if (!cli_as_json)
         put_text(report);
     fflush(stdout); /* what follows goes elsewhere; a failure is found at the end */
     for (size_t i = 0; i < report->change_count; i++)
@@ -67,7 +67,7 @@ static int expand(const struct cameo_model *model)
         cli_put_line(stderr, report->left[i]);
     struct cli_saved saved;
     const int code = cli_save_files(made, out_path, &saved);
-    if (json_output && code == CLI_YES)
+    if (cli_as_json && code == CLI_YES)
         put_json(report, &saved);
     cli_saved_free(&saved);
     cameo_model_free(made);
@@ -108,7 +108,7 @@ static const struct cli_option options[] = {
     {"--except", NULL, "NAMES", "not these", CLI_TEXT, &except},
     {"--operators", NULL, NULL, "operators that have a function body too", CLI_FLAG, &operators},
     {"--core", NULL, NULL, "all but core operators", CLI_FLAG, &core},
-    {"--json", NULL, NULL, "print JSON", CLI_FLAG, &json_output},
+    {"--json", NULL, NULL, "print JSON", CLI_FLAG, &cli_as_json},
     {0},
 };
 

@@ -8,7 +8,6 @@ static struct cli_texts input_texts;
 static size_t seed, samples = 20;
 static const char *tolerance_text;
 static double tolerance = 1e-4;
-static bool json_output;
 static struct cli_make make;
 
 struct report {
@@ -23,7 +22,7 @@ static void put_row(void *arg, const struct cameo_gradcheck *row)
 
     *(good ? &report->good : &report->bad) += 1;
     report->kinks += row->kinks;
-    if (json_output) {
+    if (cli_as_json) {
         cli_json_open(&report->json, NULL, '{');
         cli_json_text(&report->json, "name", row->name);
         cli_json_bool(&report->json, "good", good);
@@ -65,11 +64,11 @@ static int check(const struct cameo_model *model, const struct cli_inputs *input
 
     options.seed = seed;
     options.samples = samples;
-    if (json_output)
+    if (cli_as_json)
         cli_json_open(&report.json, NULL, '[');
     const enum cameo_status status = cameo_model_gradcheck(model, &options, inputs->feeds,
                                                            inputs->count, put_row, &report, &err);
-    if (json_output)
+    if (cli_as_json)
         cli_json_close(&report.json, ']');
     if (status != CAMEO_OK)
         return cli_fail(&err);
@@ -142,7 +141,7 @@ static const struct cli_option options[] = {
     {"--tolerance", NULL, "X", "how much may differ, as a part of the gradient (1e-4)", CLI_TEXT,
      &tolerance_text},
     {"--seed", NULL, "N", "seed of inputs that are made up", CLI_SIZE, &seed},
-    {"--json", NULL, NULL, "print JSON", CLI_FLAG, &json_output},
+    {"--json", NULL, NULL, "print JSON", CLI_FLAG, &cli_as_json},
     {0},
 };
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 static const char *out_path, *map_path, *set_path;
-static bool weights_only, partial, list, json_output, allow_links;
+static bool weights_only, partial, list, allow_links;
 
 enum { TEXT_MAX = 64 << 20 };
 
@@ -59,10 +59,6 @@ static void print_json(const struct cameo_import_report *report, const struct cl
     for (size_t i = 0; i < report->note_count; i++)
         cli_json_text(&json, NULL, report->notes[i]);
     cli_json_close(&json, ']');
-    cli_json_open(&json, "blockers", '[');
-    for (size_t i = 0; i < report->blocker_count; i++)
-        cli_json_text(&json, NULL, report->blockers[i]);
-    cli_json_close(&json, ']');
     cli_saved_json(&json, saved);
     cli_json_close(&json, '}');
 }
@@ -93,7 +89,7 @@ static void show(const struct cameo_import_report *report)
 {
     size_t matched = 0;
 
-    if (list && !json_output)
+    if (list && !cli_as_json)
         print_table(report);
     for (size_t i = 0; i < report->match_count; i++)
         matched += report->matches[i].initializer.size && report->matches[i].source.size;
@@ -108,18 +104,11 @@ static void show(const struct cameo_import_report *report)
 
 static int refuse(const struct cameo_import_report *report, const struct cameo_error *err)
 {
-    if (!report || report->blocker_count < 2)
-        return report && report->preparation ? cli_training_refuse(report->preparation, true, err)
-                                             : cli_fail(err);
-    cli_complain("the checkpoint cannot be imported, for %zu reasons:", report->blocker_count);
-    for (size_t i = 0; i < report->blocker_count && i < CLI_LINES_MAX; i++) {
-        fputs("  ", stderr);
-        cli_put_text(stderr, report->blockers[i].data, report->blockers[i].size);
-        fputc('\n', stderr);
-    }
-    if (report->blocker_count > CLI_LINES_MAX)
-        cli_complain("and %zu more", report->blocker_count - CLI_LINES_MAX);
-    return cli_exit_code(err->status);
+    const bool is_own =
+        !report || !report->preparation || cameo_findings_violations(report->findings) > 0;
+
+    return is_own ? cli_refuse(report ? report->findings : NULL, err)
+                  : cli_training_refuse(report->preparation, true, err);
 }
 
 static int import(const char *model_path, const char *checkpoint,
@@ -143,7 +132,7 @@ static int import(const char *model_path, const char *checkpoint,
     struct cli_saved saved = {0};
     if (code == CLI_YES && out_path)
         code = cli_save_files(model, out_path, &saved);
-    if (json_output && report)
+    if (cli_as_json && code == CLI_YES)
         print_json(report, &saved);
     cli_saved_free(&saved);
     cameo_model_free(model);
@@ -159,7 +148,7 @@ static int import_main(char **operands, int count)
     char *map = NULL, *set = NULL;
 
     (void)count;
-    if (!out_path && !list && !json_output) {
+    if (!out_path && !list && !cli_as_json) {
         cli_complain("import: no file to write was given, add -o FILE, or --list");
         code = CLI_USAGE;
     }
@@ -204,7 +193,7 @@ static const struct cli_option options[] = {
      CLI_TEXT, &map_path},
     {"--set", NULL, "FILE.json", "settings that the checkpoint does not have", CLI_TEXT, &set_path},
     {"--list", NULL, NULL, "print how each tensor was found", CLI_FLAG, &list},
-    {"--json", NULL, NULL, "the same as JSON", CLI_FLAG, &json_output},
+    {"--json", NULL, NULL, "the same as JSON", CLI_FLAG, &cli_as_json},
     CLI_TRAINING_OPTIONS,
     {0},
 };

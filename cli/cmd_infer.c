@@ -3,13 +3,18 @@
 #include "derive.h"
 
 static const char *out_path;
-static bool strict, as_json, partial, constant_inputs, open_inputs;
+static bool strict, partial, constant_inputs, open_inputs;
 
-static void put_texts(const struct cameo_text *texts, size_t count, FILE *to, const char *before)
+static void put_findings(const struct cameo_findings *findings, enum cameo_severity severity,
+                         FILE *to, const char *before)
 {
-    for (size_t i = 0; i < count; i++) {
+    const struct cameo_finding *finding;
+
+    for (size_t i = 0; (finding = cameo_findings_at(findings, i)) != NULL; i++) {
+        if (finding->severity != severity)
+            continue;
         fputs(before, to);
-        cli_put_line(to, texts[i]);
+        cli_put_finding(to, finding);
     }
 }
 
@@ -34,22 +39,12 @@ static void put_values(const struct cameo_inference *report)
     }
 }
 
-static void json_texts(struct cli_json *json, const char *key, const struct cameo_text *texts,
-                       size_t count)
-{
-    cli_json_open(json, key, '[');
-    for (size_t i = 0; i < count; i++)
-        cli_json_text(json, NULL, texts[i]);
-    cli_json_close(json, ']');
-}
-
 static void put_json(const struct cameo_inference *report, const struct cli_saved *saved)
 {
     struct cli_json json = {stdout, 0, false};
 
     cli_json_open(&json, NULL, '{');
-    json_texts(&json, "problems", report->problems, report->problem_count);
-    json_texts(&json, "unsupported", report->unsupported, report->unsupported_count);
+    cli_json_findings(&json, report->findings);
     cli_json_count(&json, "values", report->value_count);
     cli_json_count(&json, "declared", report->declared_count);
     cli_json_count(&json, "typed", report->typed_count);
@@ -83,24 +78,24 @@ static int infer(struct cameo_model *model)
     options.partial = partial;
     options.open_inputs = open_inputs;
     const enum cameo_status status = cameo_model_infer(model, &options, &report, &err);
-    if (!report || (status != CAMEO_OK && !report->problem_count))
+    const size_t problems = report ? cameo_findings_violations(report->findings) : 0;
+    if (!report || (status != CAMEO_OK && !problems))
         return cli_fail(&err);
-    if (!as_json) {
-        put_texts(report->problems, report->problem_count, stdout, partial ? "problem: " : "");
-        put_texts(report->unsupported, report->unsupported_count, stderr, "left open: ");
+    if (!cli_as_json) {
+        put_findings(report->findings, CAMEO_VIOLATION, stdout, partial ? "problem: " : "");
+        put_findings(report->findings, CAMEO_WARNING, stderr, "left open: ");
         put_values(report);
         if (status == CAMEO_OK)
             put_counts(report);
-        if (status == CAMEO_OK && report->problem_count)
-            printf("%zu problem%s: %s keep the type that the file declares\n",
-                   report->problem_count, report->problem_count == 1 ? "" : "s",
-                   "values that depend on them are left open, or");
+        if (status == CAMEO_OK && problems)
+            printf("%zu problem%s: %s keep the type that the file declares\n", problems,
+                   problems == 1 ? "" : "s", "values that depend on them are left open, or");
     }
     struct cli_saved saved = {0};
     int code = cli_flush(stdout, "standard output");
     if (code == CLI_YES && status == CAMEO_OK && out_path)
         code = cli_save_files(model, out_path, &saved);
-    if (code == CLI_YES && as_json) {
+    if (code == CLI_YES && cli_as_json) {
         put_json(report, &saved);
         code = cli_flush(stdout, "standard output");
     }
@@ -138,7 +133,7 @@ static const struct cli_option options[] = {
      CLI_FLAG, &constant_inputs},
     {"--open-inputs", NULL, NULL, "they may have another, unless the IR version is below 4",
      CLI_FLAG, &open_inputs},
-    {"--json", NULL, NULL, "for programs", CLI_FLAG, &as_json},
+    {"--json", NULL, NULL, "for programs", CLI_FLAG, &cli_as_json},
     {0},
 };
 

@@ -6,7 +6,7 @@
 
 static const char *out_path, *passes, *without;
 static struct cli_texts dumps;
-static bool portable, as_is, json_output, list_passes;
+static bool portable, as_is, list_passes;
 
 static void put_counts(const char *name, size_t before, size_t after)
 {
@@ -80,7 +80,7 @@ static int write_model(const struct cameo_model *model, const char *until, const
     if (status != CAMEO_OK)
         return cli_fail_model(model, NULL, &err);
     if (!until) {
-        if (!json_output)
+        if (!cli_as_json)
             put_passes(report);
         fflush(stdout); /* what follows goes elsewhere; a failure is found at the end */
         for (size_t i = 0; i < report->change_count; i++)
@@ -88,7 +88,7 @@ static int write_model(const struct cameo_model *model, const char *until, const
     }
     struct cli_saved saved;
     const int code = cli_save_files(made, path, &saved);
-    if (!until && json_output && code == CLI_YES)
+    if (!until && cli_as_json && code == CLI_YES)
         put_json(report, &saved);
     cli_saved_free(&saved);
     cameo_model_free(made);
@@ -176,7 +176,7 @@ static const struct cli_option options[] = {
     {"--portable", NULL, NULL, "standard operators only, no functions", CLI_FLAG, &portable},
     {"--as-is", NULL, NULL, "leave nodes in training mode as they are", CLI_FLAG, &as_is},
     {"--list", NULL, NULL, "list the passes", CLI_FLAG, &list_passes},
-    {"--json", NULL, NULL, "print JSON", CLI_FLAG, &json_output},
+    {"--json", NULL, NULL, "print JSON", CLI_FLAG, &cli_as_json},
     {0},
 };
 

@@ -6,7 +6,7 @@
 enum { ORIGINAL_MAX = 80 }; /* a longer text does not widen its column */
 
 static const char *out_path;
-static bool list, json_output;
+static bool list;
 
 static void print_json(const struct cameo_preparation *report, const struct cli_saved *saved)
 {
@@ -63,12 +63,12 @@ static int finish(const struct cameo_model *model, const struct cameo_preparatio
     struct cli_saved saved = {0};
     int code = CLI_YES;
 
-    if (list && !json_output)
+    if (list && !cli_as_json)
         print_choices(report);
     cli_training_tell(report);
     if (out_path)
         code = cli_save_files(model, out_path, &saved);
-    if (json_output && code == CLI_YES)
+    if (cli_as_json && code == CLI_YES)
         print_json(report, &saved);
     cli_saved_free(&saved);
     return code == CLI_YES ? cli_flush(stdout, "standard output") : code;
@@ -83,7 +83,7 @@ static int prepare_main(char **operands, int count)
     int code = cli_training_read("prepare", &prepare);
 
     (void)count;
-    if (!out_path && !list && !json_output) {
+    if (!out_path && !list && !cli_as_json) {
         cli_complain("prepare: no file to write was given, add -o FILE, or --list");
         code = CLI_USAGE;
     }
@@ -99,7 +99,7 @@ static int prepare_main(char **operands, int count)
         return cli_fail(&err);
     cli_note_newer(model);
     if (cameo_model_prepare(model, &prepare, &report, &err) != CAMEO_OK) {
-        if (list && report)
+        if (list && report && !cli_as_json)
             print_choices(report);
         code = cli_training_refuse(report, list, &err);
     } else {
@@ -114,7 +114,7 @@ static const struct cli_option options[] = {
     CLI_PLACEMENT_OPTIONS,
     {"--out", NULL, NULL, "--output", CLI_OLD, NULL},
     {"--list", NULL, NULL, "print which initializers are trained, and why", CLI_FLAG, &list},
-    {"--json", NULL, NULL, "the same as JSON", CLI_FLAG, &json_output},
+    {"--json", NULL, NULL, "the same as JSON", CLI_FLAG, &cli_as_json},
     CLI_TRAINING_OPTIONS,
     {0},
 };

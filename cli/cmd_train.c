@@ -340,7 +340,7 @@ static int finish(struct train_run *run)
 
     if (code != CLI_YES)
         return code;
-    if (settings.json)
+    if (cli_as_json)
         return finish_json(run);
     const unsigned long long steps = (unsigned long long)cameo_trainer_steps(run->trainer);
     printf("trained %llu step%s", steps, steps == 1 ? "" : "s");
@@ -457,7 +457,7 @@ static const struct cli_option options[] = {
      &settings.best},
     {"--threads", NULL, "N", "threads; as many as there are cores", CLI_COUNT, &settings.threads},
     {"--memory", NULL, NULL, "show first how much memory a step takes", CLI_FLAG, &settings.memory},
-    {"--json", NULL, NULL, "results as JSON, an object a line", CLI_FLAG, &settings.json},
+    {"--json", NULL, NULL, "results as JSON, an object a line", CLI_FLAG, &cli_as_json},
     {"--backend", NULL, "NAME", "kernels to use: reference, or a backend", CLI_TEXT,
      &settings.backend},
     {"--without", NULL, "PASSES", "leave these passes out, see 'cameo help optimize'", CLI_TEXT,

@@ -110,27 +110,8 @@ static void put_json(const struct cameo_conversion *report, const struct cli_sav
     cli_json_count(&json, "nodes_changed", report->nodes_changed);
     cli_json_count(&json, "nodes_kept", report->nodes_kept);
     put_texts(&json, "notes", report->notes, report->note_count);
-    put_texts(&json, "blockers", report->blockers, report->blocker_count);
     cli_saved_json(&json, saved);
     cli_json_close(&json, '}');
-}
-
-/* All that the versions cannot express, a line each. */
-static int refuse(const struct cli_conversion *how, const struct cameo_conversion *report,
-                  const struct cameo_error *err)
-{
-    if (!report || !report->blocker_count)
-        return cli_fail(err);
-    if (how->json)
-        put_json(report, &(struct cli_saved){0});
-    cli_complain("the model cannot be converted, nothing was written:");
-    for (size_t i = 0; i < report->blocker_count && i < CLI_LINES_MAX; i++) {
-        fputs("  ", stderr);
-        cli_put_line(stderr, report->blockers[i]);
-    }
-    if (report->blocker_count > CLI_LINES_MAX)
-        fprintf(stderr, "  and %zu more\n", report->blocker_count - CLI_LINES_MAX);
-    return CLI_NO;
 }
 
 static int convert(const struct cli_conversion *how, struct cameo_model *model,
@@ -141,15 +122,15 @@ static int convert(const struct cli_conversion *how, struct cameo_model *model,
 
     const enum cameo_status status = cameo_model_convert(model, options, &report, &err);
     if (status != CAMEO_OK)
-        return refuse(how, report, &err);
-    if (!how->json)
+        return cli_refuse(report ? report->findings : NULL, &err);
+    if (!cli_as_json)
         put_report(report);
     fflush(stdout); /* what follows goes elsewhere; a failure is found at the end */
     for (size_t i = 0; i < report->note_count; i++)
         cli_put_line(stderr, report->notes[i]);
     struct cli_saved saved;
     const int code = cli_save_files(model, how->out_path, &saved);
-    if (how->json && code == CLI_YES)
+    if (cli_as_json && code == CLI_YES)
         put_json(report, &saved);
     cli_saved_free(&saved);
     return code == CLI_YES ? cli_flush(stdout, "standard output") : code;

@@ -9,7 +9,7 @@ struct cli_conversion {
     const char *command; /* "upgrade" or "downgrade" */
     const char *out_path;
     struct cli_texts opsets; /* "18", "ai.onnx.ml=3" */
-    bool json, as_is;
+    bool as_is;
 };
 
 /* The options of both, into how. */
@@ -21,7 +21,7 @@ struct cli_conversion {
          CLI_TEXTS,    &(how).opsets},                                                               \
         {"--as-is", NULL, NULL, "leave nodes in training mode as they are", CLI_FLAG, &(how).as_is}, \
     {                                                                                                \
-        "--json", NULL, NULL, "print JSON", CLI_FLAG, &(how).json                                    \
+        "--json", NULL, NULL, "print JSON", CLI_FLAG, &cli_as_json                                   \
     }
 
 int cli_convert(const struct cli_conversion *how, const char *path);

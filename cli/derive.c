@@ -51,24 +51,17 @@ int cli_edit_begin(const char *command, const char *path, const char *out,
 int cli_edit_end(const char *command, struct cameo_model *model, enum cameo_status status,
                  const struct cameo_edit *report, const struct cameo_error *err, const char *out)
 {
-    if (status != CAMEO_OK && (!report || !report->problem_count))
-        return cli_fail(err);
     if (status == CAMEO_OK) {
         for (size_t i = 0; i < report->change_count; i++)
             cli_put_line(stderr, report->changes[i]);
         return cli_save(model, out);
     }
-    if (report->problem_count > 1)
-        cli_complain("%s: %zu problems, nothing was written", command, report->problem_count);
-    for (size_t i = 0; i < report->problem_count && i < CLI_LINES_MAX; i++) {
-        if (report->problem_count > 1)
-            fputs("  ", stderr);
-        else
-            fprintf(stderr, "cameo: %s: ", command);
-        cli_put_line(stderr, report->problems[i]);
-    }
-    if (report->problem_count > CLI_LINES_MAX)
-        fprintf(stderr, "  and %zu more\n", report->problem_count - CLI_LINES_MAX);
+    if (!report || !cameo_findings_violations(report->findings))
+        return cli_fail(err);
+    if (cameo_findings_violations(report->findings) == 1)
+        cli_complain("%s: %s", command, err->message);
+    else
+        (void)cli_refuse(report->findings, err);
     return CLI_NO;
 }
 

@@ -43,7 +43,7 @@ static void begin(struct cli_json *json, const char *key)
 {
     if (json->filled)
         fputc(',', json->to);
-    if (json->depth > 0)
+    if (json->depth > 0 && !json->flat)
         fprintf(json->to, "\n%*s", json->depth * 2, "");
     if (key) {
         cli_put_quoted(json->to, key, strlen(key));
@@ -63,7 +63,7 @@ void cli_json_open(struct cli_json *json, const char *key, char bracket)
 void cli_json_close(struct cli_json *json, char bracket)
 {
     json->depth--;
-    if (json->filled)
+    if (json->filled && !json->flat)
         fprintf(json->to, "\n%*s", json->depth * 2, "");
     fputc(bracket, json->to);
     json->filled = true;

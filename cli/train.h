@@ -13,7 +13,7 @@ struct train_settings {
     size_t batch_size, epochs, steps, seed, threads, memory_limit, patience;
     size_t checkpoint_every, keep, tensorboard_every;
     const char *last_batch, *backend, *without;
-    bool no_shuffle, init, resume, force, memory, json, recompute, raw_bytes, allow_links;
+    bool no_shuffle, init, resume, force, memory, recompute, raw_bytes, allow_links;
     bool last_batch_given;
     int effective_threads;
 };

@@ -26,7 +26,7 @@ struct memory_row {
 };
 
 /* Parts of the work use each other's places: what each is at its most does not add up. */
-static void put_memory(const struct cameo_memory *m, bool json)
+static void put_memory(const struct cameo_memory *m)
 {
     const uint64_t total = m->weights + m->state + m->updates + m->constants + m->batch + m->work;
     const struct memory_row rows[] = {{"weights", "weights", m->weights},
@@ -43,7 +43,7 @@ static void put_memory(const struct cameo_memory *m, bool json)
     const size_t count = sizeof rows / sizeof *rows;
     char text[32];
 
-    if (json) {
+    if (cli_as_json) {
         for (size_t i = 0; i < count; i++)
             printf("%s\"%s\":%llu", i ? "," : "{\"memory\":{", rows[i].key,
                    (unsigned long long)rows[i].bytes);
@@ -72,7 +72,7 @@ int train_check_memory(struct train_run *run)
                              &err) != CAMEO_OK)
         return cli_fail(&err);
     if (run->settings->memory)
-        put_memory(&m, run->settings->json);
+        put_memory(&m);
     if (!limit || m.limited <= limit)
         return CLI_YES;
     cli_complain("train: a step needs %llu bytes for activations, gradients and scratch memory, "

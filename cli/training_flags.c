@@ -195,22 +195,9 @@ static void hint_at_list(const struct cameo_preparation *report)
 int cli_training_refuse(const struct cameo_preparation *report, bool listed,
                         const struct cameo_error *err)
 {
-    if (!report || report->blocker_count < 2) {
-        const int code = cli_fail(err);
+    const int code = cli_refuse(report ? report->findings : NULL, err);
 
-        if (report && !listed)
-            hint_at_list(report);
-        return code;
-    }
-    cli_complain("the model cannot be prepared, for %zu reasons:", report->blocker_count);
-    for (size_t i = 0; i < report->blocker_count && i < CLI_LINES_MAX; i++) {
-        fputs("  ", stderr);
-        cli_put_text(stderr, report->blockers[i].data, report->blockers[i].size);
-        fputc('\n', stderr);
-    }
-    if (report->blocker_count > CLI_LINES_MAX)
-        cli_complain("and %zu more", report->blocker_count - CLI_LINES_MAX);
-    if (!listed)
+    if (report && !listed)
         hint_at_list(report);
-    return cli_exit_code(err->status);
+    return code;
 }

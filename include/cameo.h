@@ -713,6 +713,46 @@ CAMEO_API enum cameo_status cameo_model_write(const struct cameo_model *model,
                                               cameo_write_fn *write, void *to,
                                               struct cameo_error *err);
 
+/* ---- findings ----
+ *
+ * What is wrong with a model, or stands in the way of what it was to be used for: one list for all
+ * functions that check models or refuse them. */
+
+enum cameo_severity {
+    CAMEO_WARNING = 0,
+    CAMEO_VIOLATION = 1,
+    CAMEO_NOTE = 2 /* nothing is wrong: what was changed or assumed, or what a tool accepts */
+};
+
+struct cameo_finding {
+    /* "CK15": docs/check-rules.md explains each, and ids are never reused. Where no rule of ONNX is
+     * broken, who refuses: run, train, prepare, import, edit, infer, expand, convert, compile. */
+    struct cameo_text rule;
+    enum cameo_severity severity;
+    struct cameo_text place;         /* "graph 'main', node 'conv1' (Conv)" */
+    struct cameo_text reason;        /* "reads 'x', which nothing before it defines" */
+    struct cameo_text help;          /* what to do about it; may be "" */
+    struct cameo_text node, op_type; /* the innermost node of the place; "" where there is none */
+    struct cameo_text value; /* the input, output or initializer that it is about; "": none */
+};
+
+/* At most 10,000 findings; those past them are counted. A list that a report has belongs to the
+ * report; any other is the caller's to free. */
+struct cameo_findings;
+CAMEO_API void cameo_findings_free(struct cameo_findings *findings); /* NULL is fine */
+CAMEO_API size_t cameo_findings_count(const struct cameo_findings *findings);
+CAMEO_API size_t cameo_findings_violations(const struct cameo_findings *findings);
+/* Those that are listed. */
+CAMEO_API size_t cameo_findings_warnings(const struct cameo_findings *findings);
+/* There were more than are listed. */
+CAMEO_API bool cameo_findings_cut(const struct cameo_findings *findings);
+/* NULL past the count. */
+CAMEO_API const struct cameo_finding *cameo_findings_at(const struct cameo_findings *findings,
+                                                        size_t index);
+/* What the violations prevent, and how many there are: "net.onnx: the model cannot run, for 3
+ * reasons". */
+CAMEO_API struct cameo_text cameo_findings_headline(const struct cameo_findings *findings);
+
 /* ---- editing ----
  *
  * Edits change a loaded model in its own messages: whatever they are not about keeps its bytes when
@@ -724,8 +764,7 @@ CAMEO_API enum cameo_status cameo_model_write(const struct cameo_model *model,
 struct cameo_edit {
     const struct cameo_text *changes; /* sentences: what was done beside what was asked for */
     size_t change_count;
-    const struct cameo_text *problems; /* sentences: all that stands in the way */
-    size_t problem_count;
+    const struct cameo_findings *findings; /* all that stands in the way; the changes, as notes */
 };
 
 /* Leaves of the graph what leads from inputs to outputs, with the initializers, types and functions
@@ -822,22 +861,6 @@ CAMEO_API enum cameo_status cameo_model_set_shapes(struct cameo_model *model,
 
 /* ---- checking ---- */
 
-enum cameo_severity {
-    CAMEO_WARNING = 0,
-    CAMEO_VIOLATION = 1,
-    CAMEO_NOTE = 2 /* the tool that the options name accepts it */
-};
-
-struct cameo_finding {
-    struct cameo_text rule; /* "CK15": ids are never reused; docs/check-rules.md explains each */
-    enum cameo_severity severity;
-    struct cameo_text place;         /* "graph 'main', node 'conv1' (Conv)" */
-    struct cameo_text reason;        /* "reads 'x', which nothing before it defines" */
-    struct cameo_text help;          /* what to do about it; "" for a blocker */
-    struct cameo_text node, op_type; /* the innermost node of the place; "" where there is none */
-    struct cameo_text value; /* the input, output or initializer that it is about; "": none */
-};
-
 struct cameo_check_options {
     size_t struct_size;
     bool strict;         /* what is usually a warning is a violation */
@@ -863,8 +886,6 @@ CAMEO_API size_t cameo_check_rule_count(void);
 /* NULL past the end. */
 CAMEO_API const struct cameo_check_rule *cameo_check_rule_at(size_t index);
 
-struct cameo_findings;
-
 /* Lists what is wrong with a model: its structure and names, and the types and shapes that are
  * inferred, in sub-graphs, functions and training info too. Weights are not read. CAMEO_OK says
  * that the check ran: whether the model is legal ONNX is cameo_findings_violations == 0. options
@@ -872,16 +893,6 @@ struct cameo_findings;
 CAMEO_API enum cameo_status cameo_model_check(const struct cameo_model *model,
                                               const struct cameo_check_options *options,
                                               struct cameo_findings **out, struct cameo_error *err);
-CAMEO_API void cameo_findings_free(struct cameo_findings *findings); /* NULL is fine */
-CAMEO_API size_t cameo_findings_count(const struct cameo_findings *findings);
-CAMEO_API size_t cameo_findings_violations(const struct cameo_findings *findings);
-/* Those that are listed. */
-CAMEO_API size_t cameo_findings_warnings(const struct cameo_findings *findings);
-/* There were more than are listed. */
-CAMEO_API bool cameo_findings_cut(const struct cameo_findings *findings);
-/* NULL past the count. */
-CAMEO_API const struct cameo_finding *cameo_findings_at(const struct cameo_findings *findings,
-                                                        size_t index);
 
 /* ---- values ----
  *
@@ -1271,7 +1282,7 @@ CAMEO_API enum cameo_status cameo_session_new(const struct cameo_model *model,
                                               struct cameo_session **out, struct cameo_error *err);
 /* Lists all that keeps cameo_session_new, with the same options, from making a session; an empty
  * list says that it would. CAMEO_OK says that the list is there. *out is the caller's to free and
- * lives independently of the model; the rule of each finding is "run". */
+ * lives independently of the model. */
 CAMEO_API enum cameo_status cameo_model_blockers(const struct cameo_model *model,
                                                  const struct cameo_session_options *options,
                                                  struct cameo_findings **out,
@@ -2327,10 +2338,9 @@ struct cameo_preparation {
     const struct cameo_text
         *changes; /* sentences: what of the model was raised, lifted, bypassed */
     size_t change_count;
-    const struct cameo_text *blockers; /* sentences: all that stands in the way */
-    size_t blocker_count;
-    struct cameo_text target; /* the label input; empty: the loss needs none */
-    struct cameo_text loss;   /* the algorithm's output that is the loss */
+    const struct cameo_findings *findings; /* all that stands in the way; sentences, as notes */
+    struct cameo_text target;              /* the label input; empty: the loss needs none */
+    struct cameo_text loss;                /* the algorithm's output that is the loss */
 };
 
 /* Adds training info. *report, if report is not NULL, tells what was done, or all that stands in
@@ -2512,8 +2522,7 @@ struct cameo_import_report {
     size_t match_count;
     const struct cameo_text *notes; /* sentences: what was assumed, what begins anew */
     size_t note_count;
-    const struct cameo_text *blockers; /* sentences: all that stands in the way */
-    size_t blocker_count;
+    const struct cameo_findings *findings; /* all that stands in the way; sentences, as notes */
     const struct cameo_preparation *preparation; /* NULL: it did not come to that */
 };
 
@@ -2744,10 +2753,8 @@ struct cameo_inference {
     size_t dim_count, number_count, symbolic_count, unknown_count; /* dimensions of all of them */
     const struct cameo_inferred_value *const *values;              /* if they are to be listed */
     size_t listed_count;
-    const struct cameo_text *problems; /* sentences: what contradicts itself */
-    size_t problem_count;
-    const struct cameo_text *unsupported; /* sentences: operators whose results are left open */
-    size_t unsupported_count;
+    /* Violations: what contradicts itself. Warnings: operators whose results are left open. */
+    const struct cameo_findings *findings;
 };
 
 /* Fills the value_info of the graph, of bodies of control flow, of functions (from IR version 10
@@ -2866,10 +2873,9 @@ struct cameo_compile_options {
     cameo_tell_fn *tell; /* told what is being done; NULL: nobody is */
     void *tell_arg;
     struct cameo_cancel *cancel; /* looked at between steps: CAMEO_CANCELLED; NULL: none */
-    /* Told each thing that keeps the model from being compiled, of which the message has as many as
-     * fit; NULL: nobody is. */
-    cameo_tell_fn *refused;
-    void *refused_arg;
+    /* Receives all that keeps the model from being compiled, of which the message has as many as
+     * fit, for the caller to free; or NULL, where the message says all. NULL: nobody asks. */
+    struct cameo_findings **findings;
     /* A training step begins with what the training's initialization gives, not with the values
      * that the model holds. */
     bool initialize;
@@ -2878,7 +2884,7 @@ struct cameo_compile_options {
 #define CAMEO_COMPILE_OPTIONS_INIT                                                                 \
     {                                                                                              \
         sizeof(struct cameo_compile_options), 0, CAMEO_EMIT_BY_NAME, CAMEO_WEIGHTS_INSIDE, 0, 0,   \
-            0, false, false, 0, 0, 0, 0, 0, 0, 0, false                                            \
+            0, false, false, 0, 0, 0, 0, 0, 0, false                                               \
     }
 
 /* What was written. Texts are "" where there is no such file. */
@@ -2959,8 +2965,7 @@ struct cameo_conversion {
     size_t nodes_changed, nodes_kept; /* those that mean the same keep their bytes */
     const struct cameo_text *notes;   /* sentences: what else of the model was raised or lowered */
     size_t note_count;
-    const struct cameo_text *blockers; /* sentences: all that the versions cannot express */
-    size_t blocker_count;
+    const struct cameo_findings *findings; /* all that the versions cannot express */
 };
 
 /* Converts the inference graph, training info, functions and sub-graphs, and sets opset imports and

@@ -2,9 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 from typing import Any, final
 
+from ._model import Findings
+
 class Error(Exception):
-    """Everything that Cameo refuses, with its sentence; problems has all that stands in the way of an edit."""
-    problems: list[str] | tuple[()]
+    """Everything that Cameo refuses, with its sentence; findings has all that stands in the way, and problems the same
+    as sentences."""
+    _rows: list[tuple[str, int, str, str, str, str, str, str]] | tuple[()]
+    @property
+    def findings(self) -> Findings: ...
+    @property
+    def problems(self) -> tuple[str, ...]: ...
 class ModelError(Error, ValueError): ...
 class ArgumentError(Error, ValueError): ...
 class NotFoundError(Error, LookupError): ...

@@ -121,7 +121,7 @@ def in_python(call: Callable[..., Any], *arguments: Any) -> Any:
         if told == said:
             raise
         made = type(error)(told)
-        made.problems = error.problems
+        made._rows = error._rows
         raise made from None
 
 

@@ -48,14 +48,18 @@ class Finding:
         self.severity = ("warning", "violation", "note")[severity]
 
     def __repr__(self) -> str:
-        return f"{self.rule}: {self.place}: {self.reason}"
+        return f"{self.rule}: {self}"
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.reason}" if self.place else self.reason
 
 
 class Findings(list[Finding]):
-    """What check() found, with the numbers of violations and warnings; cut: there are more."""
+    """What check() found, or what stands in the way of something else, with the numbers of violations and warnings;
+    cut: there are more."""
 
-    def __init__(self, rows: Iterable[Finding], cut: bool) -> None:
-        super().__init__(rows)
+    def __init__(self, rows: Iterable[Any], cut: bool = False) -> None:
+        super().__init__(map(Finding, rows))
         self.cut = cut
 
     @property
@@ -65,6 +69,14 @@ class Findings(list[Finding]):
     @property
     def warnings(self) -> int:
         return sum(row.severity == "warning" for row in self)
+
+
+def _problems(error: _cameo.Error) -> tuple[str, ...]:
+    return tuple(str(row) for row in error.findings if row.severity == "violation")
+
+
+setattr(_cameo.Error, "findings", property(lambda error: Findings(error._rows)))
+setattr(_cameo.Error, "problems", property(_problems))
 
 
 def load(source: Any, *, copy: bool = False, links: bool = False, registry: Registry | None = None) -> Model:
@@ -340,7 +352,7 @@ class Model(_check.Fixed):
         """What is wrong with the model: a list of findings, empty where nothing is. With tool="ort", what ONNX forbids
         and ONNX Runtime accepts is a note."""
         rows, cut = self._inside.check(strict, tool)
-        return Findings(map(Finding, rows), cut)
+        return Findings(rows, cut)
 
     # ---- running ----
 
@@ -426,9 +438,11 @@ class Model(_check.Fixed):
 
     def infer(self, strict: bool = False, *, partial: bool = False, constant_inputs: bool = True) -> Model:
         """The model with types and shapes of all values. report counts them, and what stays unknown. partial: where
-        nodes are ill-typed, the rest is inferred, and report["problems"] lists them. Without constant_inputs, an input
+        nodes are ill-typed, the rest is inferred, and report.findings lists them. Without constant_inputs, an input
         that has an initializer may have another value, unless the IR version is below 4."""
-        return self._made(_cameo.infer(self._inside, strict, partial, not constant_inputs))
+        made = self._made(_cameo.infer(self._inside, strict, partial, not constant_inputs))
+        made.report.findings = Findings(made.report.findings)
+        return made
 
     def upgrade(self, opset: int | Mapping[str, int] | None = None, *, as_is: bool = False) -> Model:
         """The model under newer opsets: a version of ONNX, versions by domain, or the newest of all. as_is: nodes in

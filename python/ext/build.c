@@ -22,17 +22,34 @@ PyObject *ext_texts(const struct cameo_text *texts, size_t count)
     return list;
 }
 
+PyObject *ext_findings(const struct cameo_findings *findings)
+{
+    PyObject *list = PyList_New(0);
+    const struct cameo_finding *found;
+
+    for (size_t i = 0; list && findings && (found = cameo_findings_at(findings, i)); i++) {
+        PyObject *item =
+            Py_BuildValue("(NiNNNNNN)", ext_text(found->rule), (int)found->severity,
+                          ext_text(found->place), ext_text(found->reason), ext_text(found->help),
+                          ext_text(found->node), ext_text(found->op_type), ext_text(found->value));
+
+        if (!ext_append(list, item))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
 PyObject *ext_raise_with(const struct ext_state *state, const struct cameo_error *err,
-                         const struct cameo_text *problems, size_t count)
+                         const struct cameo_findings *findings)
 {
     if (ext_raise_held(err))
         return NULL;
     PyObject *type = ext_error_type(state, err);
     PyObject *text = ext_text((struct cameo_text){err->message, strlen(err->message)});
     PyObject *raised = text ? PyObject_CallFunctionObjArgs(type, text, NULL) : NULL;
-    PyObject *list = raised ? ext_texts(problems, count) : NULL;
+    PyObject *list = raised ? ext_findings(findings) : NULL;
 
-    if (list && PyObject_SetAttrString(raised, "problems", list) == 0)
+    if (list && PyObject_SetAttrString(raised, "_rows", list) == 0)
         PyErr_SetObject(type, raised);
     Py_XDECREF(list);
     Py_XDECREF(raised);

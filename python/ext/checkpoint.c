@@ -209,7 +209,7 @@ static PyObject *import_checkpoint(PyObject *module, PyObject *args)
         e.status = cameo_model_import(e.made, text, &options, &report, &e.err);
         Py_END_ALLOW_THREADS;
         out = ext_edit_end(&e, e.status == CAMEO_OK ? import_of(report) : NULL,
-                           report ? report->blockers : NULL, report ? report->blocker_count : 0);
+                           report ? report->findings : NULL);
     }
     Py_DECREF(path);
     return out;

@@ -71,7 +71,7 @@ static PyObject *prepare(PyObject *module, PyObject *args)
     e.status = cameo_model_prepare(e.made, &options, &report, &e.err);
     Py_END_ALLOW_THREADS;
     return ext_edit_end(&e, e.status == CAMEO_OK ? ext_preparation(report) : NULL,
-                        report ? report->blockers : NULL, report ? report->blocker_count : 0);
+                        report ? report->findings : NULL);
 }
 
 /* step(model, portable) */
@@ -86,7 +86,7 @@ static PyObject *step(PyObject *module, PyObject *args)
     Py_BEGIN_ALLOW_THREADS;
     e.status = cameo_model_step(e.from->model, portable, &e.made, &e.err);
     Py_END_ALLOW_THREADS;
-    return ext_edit_end(&e, e.status == CAMEO_OK ? PyDict_New() : NULL, NULL, 0);
+    return ext_edit_end(&e, e.status == CAMEO_OK ? PyDict_New() : NULL, NULL);
 }
 
 /* gradient(model, of, wrt, portable) */
@@ -109,7 +109,7 @@ static PyObject *gradient(PyObject *module, PyObject *args)
         cameo_model_gradient(e.from->model, of, wrt.items, wrt.count, portable, &e.made, &e.err);
     Py_END_ALLOW_THREADS;
     ext_names_end(&wrt);
-    return ext_edit_end(&e, e.status == CAMEO_OK ? PyDict_New() : NULL, NULL, 0);
+    return ext_edit_end(&e, e.status == CAMEO_OK ? PyDict_New() : NULL, NULL);
 }
 
 /* Rows come while the interpreter lock is released: kept as they are, texts live with the model. */

@@ -24,8 +24,7 @@ bool ext_edit_copy(struct ext_edit *e, PyObject *module, PyObject *object)
     return e->made != NULL;
 }
 
-PyObject *ext_edit_end(struct ext_edit *e, PyObject *report, const struct cameo_text *problems,
-                       size_t count)
+PyObject *ext_edit_end(struct ext_edit *e, PyObject *report, const struct cameo_findings *findings)
 {
     PyObject *out = NULL;
 
@@ -34,7 +33,7 @@ PyObject *ext_edit_end(struct ext_edit *e, PyObject *report, const struct cameo_
         out = Py_BuildValue("(NN)", ext_model_alone(e->state, made), report);
     } else {
         if (e->status != CAMEO_OK)
-            ext_raise_with(e->state, &e->err, problems, count);
+            ext_raise_with(e->state, &e->err, findings);
         cameo_model_free(e->made);
         Py_XDECREF(report);
     }
@@ -52,8 +51,8 @@ static PyObject *edit_done(struct ext_edit *e, const struct cameo_edit *report)
 {
     if (e->status != CAMEO_OK || !report)
         return ext_edit_end(e, e->status == CAMEO_OK ? PyDict_New() : NULL,
-                            report ? report->problems : NULL, report ? report->problem_count : 0);
-    return ext_edit_end(e, changes_of(report->changes, report->change_count), NULL, 0);
+                            report ? report->findings : NULL);
+    return ext_edit_end(e, changes_of(report->changes, report->change_count), NULL);
 }
 
 /* copy(model): a Model */
@@ -88,16 +87,14 @@ static PyObject *infer(PyObject *module, PyObject *args)
     Py_END_ALLOW_THREADS;
     if (e.status == CAMEO_OK)
         out = Py_BuildValue(
-            "{s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:N,s:N}", "values", (Py_ssize_t)report->value_count,
+            "{s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:N}", "values", (Py_ssize_t)report->value_count,
             "declared", (Py_ssize_t)report->declared_count, "typed",
             (Py_ssize_t)report->typed_count, "complete", (Py_ssize_t)report->complete_count,
             "dimensions", (Py_ssize_t)report->dim_count, "numbers",
             (Py_ssize_t)report->number_count, "symbolic", (Py_ssize_t)report->symbolic_count,
-            "unknown", (Py_ssize_t)report->unknown_count, "unsupported",
-            ext_texts(report->unsupported, report->unsupported_count), "problems",
-            ext_texts(report->problems, report->problem_count));
-    return ext_edit_end(&e, out, report ? report->problems : NULL,
-                        report ? report->problem_count : 0);
+            "unknown", (Py_ssize_t)report->unknown_count, "findings",
+            ext_findings(report->findings));
+    return ext_edit_end(&e, out, report ? report->findings : NULL);
 }
 
 /* ---- opsets ---- */
@@ -160,7 +157,7 @@ static PyObject *convert(PyObject *module, PyObject *args)
     Py_END_ALLOW_THREADS;
     PyMem_Free(targets);
     return ext_edit_end(&e, e.status == CAMEO_OK ? conversion_of(report) : NULL,
-                        report ? report->blockers : NULL, report ? report->blocker_count : 0);
+                        report ? report->findings : NULL);
 }
 
 /* ---- parts ---- */
@@ -256,7 +253,7 @@ static PyObject *merge_copies(struct ext_edit *e, struct ext_model *second,
     PyObject *kept = other ? ext_model_new(e->state, other, (PyObject *)second) : NULL;
 
     if (!kept)
-        return ext_edit_end(e, NULL, NULL, 0);
+        return ext_edit_end(e, NULL, NULL);
     Py_BEGIN_ALLOW_THREADS;
     e->status = cameo_model_merge(e->made, other, options, &report, &e->err);
     Py_END_ALLOW_THREADS;
@@ -386,7 +383,7 @@ static PyObject *expand(PyObject *module, PyObject *args)
                             (Py_ssize_t)report->function_count, "changes",
                             ext_texts(report->changes, report->change_count), "left",
                             ext_texts(report->left, report->left_count));
-    return ext_edit_end(&e, out, NULL, 0);
+    return ext_edit_end(&e, out, NULL);
 }
 
 static PyObject *optimization_of(const struct cameo_optimization *report)
@@ -425,7 +422,7 @@ static PyObject *optimize(PyObject *module, PyObject *args)
     Py_BEGIN_ALLOW_THREADS;
     e.status = cameo_model_optimize(e.from->model, &options, &e.made, &report, &e.err);
     Py_END_ALLOW_THREADS;
-    return ext_edit_end(&e, e.status == CAMEO_OK ? optimization_of(report) : NULL, NULL, 0);
+    return ext_edit_end(&e, e.status == CAMEO_OK ? optimization_of(report) : NULL, NULL);
 }
 
 /* passes(): [(name, summary, required, on request)] */

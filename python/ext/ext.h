@@ -32,9 +32,11 @@ ext_state_of(PyTypeObject *type); /* of a type of ours, or of one derived from i
 PyObject *ext_error_type(const struct ext_state *state, const struct cameo_error *err);
 /* Raises the exception of err's status with its sentence; returns NULL. */
 PyObject *ext_raise(const struct ext_state *state, const struct cameo_error *err);
-/* The same with everything that stands in the way, as the exception's problems. */
+/* The same with everything that stands in the way, as the exception's findings. */
 PyObject *ext_raise_with(const struct ext_state *state, const struct cameo_error *err,
-                         const struct cameo_text *problems, size_t count);
+                         const struct cameo_findings *findings);
+/* A list of rows; NULL gives an empty one. */
+PyObject *ext_findings(const struct cameo_findings *findings);
 
 /* Whether err came of an exception in a function of the user's: then that is raised. */
 bool ext_raise_held(const struct cameo_error *err);
@@ -200,9 +202,8 @@ struct ext_edit {
 /* Of a model, without and with a copy in made, used until the end; false after an exception. */
 bool ext_edit_from(struct ext_edit *e, PyObject *module, PyObject *object);
 bool ext_edit_copy(struct ext_edit *e, PyObject *module, PyObject *object);
-/* (Model, report), of which report is taken over; or the exception, with the problems. */
-PyObject *ext_edit_end(struct ext_edit *e, PyObject *report, const struct cameo_text *problems,
-                       size_t count);
+/* (Model, report), of which report is taken over; or the exception, with the findings. */
+PyObject *ext_edit_end(struct ext_edit *e, PyObject *report, const struct cameo_findings *findings);
 PyObject *ext_preparation(const struct cameo_preparation *report); /* a dict */
 /* Options by the names of the struct's members, out of a dict, whose texts it borrows. */
 bool ext_prepare_options(PyObject *dict, struct cameo_prepare_options *o);

@@ -255,7 +255,6 @@ static PyObject *model_check(PyObject *object, PyObject *args)
     struct cameo_check_options options = CAMEO_CHECK_OPTIONS_INIT;
     struct cameo_findings *findings = NULL;
     struct cameo_error err;
-    const struct cameo_finding *found;
     int strict = 0;
     enum cameo_status status;
 
@@ -270,16 +269,7 @@ static PyObject *model_check(PyObject *object, PyObject *args)
     if (status != CAMEO_OK)
         return ext_raise(state, &err);
     const bool cut = cameo_findings_cut(findings);
-    PyObject *list = PyList_New(0);
-    for (size_t i = 0; list && (found = cameo_findings_at(findings, i)); i++) {
-        PyObject *item =
-            Py_BuildValue("(NiNNNNNN)", ext_text(found->rule), (int)found->severity,
-                          ext_text(found->place), ext_text(found->reason), ext_text(found->help),
-                          ext_text(found->node), ext_text(found->op_type), ext_text(found->value));
-        if (!item || PyList_Append(list, item) < 0)
-            Py_CLEAR(list);
-        Py_XDECREF(item);
-    }
+    PyObject *list = ext_findings(findings);
     cameo_findings_free(findings);
     return list ? Py_BuildValue("(NO)", list, cut ? Py_True : Py_False) : NULL;
 }

@@ -135,7 +135,7 @@ static bool add_errors(PyObject *module, struct ext_state *state)
             i ? PyTuple_Pack(2, state->errors[0], rows[i].also) : PyTuple_Pack(1, rows[i].also);
 
         snprintf(name, sizeof name, "cameo.%s", rows[i].name);
-        PyObject *members = Py_BuildValue("{s:()}", "problems"); /* ext_raise_with has them */
+        PyObject *members = Py_BuildValue("{s:()}", "_rows"); /* ext_raise_with has them */
         state->errors[i] =
             bases ? PyErr_NewExceptionWithDoc(name, rows[i].doc, bases, i ? NULL : members) : NULL;
         Py_XDECREF(members);

@@ -45,6 +45,10 @@ class EditTest(unittest.TestCase):
         with self.assertRaisesRegex(cameo.ModelError, "MatMul") as caught:
             bad.infer()
         self.assertEqual(len(caught.exception.problems), 1)
+        found, = caught.exception.findings
+        self.assertEqual((found.rule, found.severity), ("TY2", "violation"))
+        self.assertEqual(caught.exception.problems, (f"{found.place}: {found.reason}",))
+        self.assertEqual(bad.infer(partial=True).report.findings.violations, 1)
 
     def test_upgrade_and_downgrade(self):
         newest = self.model.upgrade()

@@ -82,7 +82,8 @@ enum cm_status cm_api_derive(const struct cameo_model *from, cm_guarded_fn *fn, 
 /* The model of core operators, and of others that keeps, which may be NULL, says yes to. */
 enum cm_status cm_api_expand_to(const struct cameo_model *model,
                                 bool (*keeps)(struct cm_str domain, struct cm_str name),
-                                struct cameo_model **out, struct cm_error *err) CM_MUST_CHECK;
+                                struct cameo_model **out, struct cameo_findings **findings,
+                                struct cm_error *err) CM_MUST_CHECK;
 
 /* Hands the outcome of a call to the caller; to may be NULL. */
 enum cameo_status cm_api_done(enum cm_status status, const struct cm_error *from,
@@ -147,6 +148,7 @@ enum cm_status cm_api_locked(const struct cameo_model *model, cm_guarded_fn *fn,
                              struct cm_error *err) CM_MUST_CHECK;
 
 /* transform.c: options of a preparation checked, as train/ takes them; what it reports; texts. */
+struct cm_findings;
 struct cm_prepare_options;
 struct cm_prepare_report;
 enum cm_status cm_api_check_prepare(struct cameo_prepare_options *out,
@@ -154,9 +156,15 @@ enum cm_status cm_api_check_prepare(struct cameo_prepare_options *out,
                                     struct cm_error *err) CM_MUST_CHECK;
 struct cm_prepare_options cm_api_prepare_options(const struct cameo_prepare_options *o);
 const struct cameo_preparation *cm_api_preparation(struct cm_arena *arena,
+                                                   const struct cameo_model *model,
                                                    const struct cm_prepare_report *from);
-const struct cameo_text *cm_api_texts(struct cm_arena *arena, const struct cm_str *from,
-                                      size_t count);
+/* The sentences of the notes. */
+const struct cameo_text *cm_api_notes(struct cm_arena *arena, const struct cm_findings *list,
+                                      size_t *count);
+/* checking.c: the list as the caller gets it, in a report that lives in arena. */
+const struct cameo_findings *cm_api_findings_in(struct cm_arena *arena,
+                                                const struct cameo_model *model,
+                                                const struct cm_findings *list);
 
 /* Checked options, as onnx/ takes them. */
 struct cm_save_options cm_api_save_options(const struct cameo_save_options *options);

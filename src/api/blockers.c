@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/running.h"
 
+#include "base/diagnostics.h"
 #include "graph/function.h"
-#include "graph/obstacles.h"
 #include "graph/registry.h"
 
 enum { DEPTH_MAX = 64 };
@@ -13,7 +13,7 @@ enum { DEPTH_MAX = 64 };
 struct search {
     const struct cm_model_proto *model;
     const struct cm_registry *registry;
-    struct cm_obstacles *list;
+    struct cm_findings *list;
 };
 
 static bool is_function(const struct cm_model_proto *model, const struct cm_node_proto *node)
@@ -62,15 +62,15 @@ static void search_nodes(struct search *search, const struct cm_nodes *nodes, in
         const char *reason = why_not(search, node);
 
         if (reason)
-            cm_obstacles_add(search->list, CM_UNSUPPORTED,
-                             cm_api_name_node(search->list->arena, node), reason);
+            cm_findings_unsupported(search->list, cm_api_name_node(search->list->arena, node), "%s",
+                                    reason);
         for (size_t a = 0; a < node->attribute.count; a++)
             if (node->attribute.items[a].g)
                 search_nodes(search, &node->attribute.items[a].g->node, depth + 1);
     }
 }
 
-void cm_api_list_nodes(struct cm_obstacles *list, const struct cm_model_proto *model,
+void cm_api_list_nodes(struct cm_findings *list, const struct cm_model_proto *model,
                        const struct cm_registry *registry)
 {
     struct search search = {model, registry, list};
@@ -84,26 +84,26 @@ void cm_api_list_nodes(struct cm_obstacles *list, const struct cm_model_proto *m
 
 /* ---- after it ---- */
 
-static void search_graph(const struct cm_graph *graph, struct cm_obstacles *list)
+static void search_graph(const struct cm_graph *graph, struct cm_findings *list)
 {
     for (const struct cm_node *node = graph->first; node; node = node->next) {
         const bool kernel = !node->function && node->op && node->op->run;
 
         if (kernel && !cm_node_is_current(node))
-            cm_obstacles_add(list, CM_UNSUPPORTED, cm_str(cm_node_describe(node).text),
-                             "this version of the operator is not supported");
+            cm_findings_unsupported(list, cm_str(cm_node_describe(node).text),
+                                    "this version of the operator is not supported");
         else if (!kernel && !cm_node_has_function(node))
-            cm_obstacles_add(list, CM_UNSUPPORTED, cm_str(cm_node_describe(node).text),
-                             "there is no kernel and no function body for it");
+            cm_findings_unsupported(list, cm_str(cm_node_describe(node).text),
+                                    "there is no kernel and no function body for it");
         for (size_t i = 0; i < node->n_bodies; i++)
             if (node->bodies[i].graph)
                 search_graph(node->bodies[i].graph, list);
     }
 }
 
-enum cm_status cm_api_check_graph(const struct cm_graph *graph, struct cm_obstacles *list,
+enum cm_status cm_api_check_graph(const struct cm_graph *graph, struct cm_findings *list,
                                   struct cm_error *err)
 {
     search_graph(graph, list);
-    return cm_obstacles_fail(list, err);
+    return cm_findings_fail(list, err);
 }

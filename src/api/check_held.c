@@ -6,41 +6,16 @@
 #include "convert/transfer/hold.h"
 #include "models/inference_modes.h"
 
-struct problems {
-    struct cm_arena *arena;
-    struct cm_inferred *items;
-    size_t count, capacity;
-};
-
-static void add(void *arg, const void *subject, struct cm_str reason)
-{
-    struct problems *list = arg;
-
-    *CM_PUSH(list->arena, list) =
-        (struct cm_inferred){.kind = CM_INFERRED_HELD, .subject = subject, .reason = reason};
-}
-
-void cm_api_check_modes(const struct cm_model_file *file, unsigned flags, struct cm_arena *arena,
-                        struct cm_findings *findings)
-{
-    struct cm_modes modes;
-
-    cm_modes_find(arena, file, &modes);
-    struct cm_inferred *items = CM_NEW_ARRAY(arena, struct cm_inferred, modes.nodes.count);
-    for (size_t i = 0; i < modes.nodes.count; i++)
-        items[i] = (struct cm_inferred){.kind = CM_INFERRED_MODE,
-                                        .subject = modes.nodes.items[i],
-                                        .reason = CM_STR("the node is in training mode")};
-    if (modes.nodes.count)
-        cm_check_add_inferred(&file->model, flags, items, modes.nodes.count, arena, findings);
-}
-
-void cm_api_check_held(const struct cm_model_file *file, unsigned flags, struct cm_arena *arena,
+void cm_api_check_held(const struct cm_model_file *file, unsigned flags,
                        struct cm_findings *findings)
 {
-    struct problems list = {.arena = arena};
+    struct cm_findings found = {.arena = findings->arena};
+    struct cm_modes modes;
 
-    cm_hold_check(arena, file, add, &list);
-    if (list.count)
-        cm_check_add_inferred(&file->model, flags, list.items, list.count, arena, findings);
+    cm_modes_find(found.arena, file, &modes);
+    for (size_t i = 0; i < modes.nodes.count; i++)
+        cm_findings_judge(&found, "ST30", modes.nodes.items[i], "the node is in training mode");
+    cm_hold_check(found.arena, file, &found);
+    if (found.count)
+        cm_check_add_inferred(&file->model, flags, &found, findings);
 }

@@ -6,7 +6,6 @@
 
 #include "check/check.h"
 #include "graph/import.h"
-#include "graph/obstacles.h"
 #include "lower/lower.h"
 
 enum { WORK_MAX = 1000 * 1000 };
@@ -15,14 +14,10 @@ struct judging {
     const struct cm_model_proto *model;
     struct cm_module *module;
     struct cm_arena *arena;
-    struct cm_obstacles obstacles;
+    struct cm_findings found;
     struct cm_map variables; /* what bindings assign, so that it is no constant */
     struct cm_map constants; /* initializers of the inference graph, by name */
     size_t work;             /* functions that were listed for initialization graphs so far */
-    struct {
-        struct cm_inferred *items;
-        size_t count, capacity;
-    } found;
 };
 
 static bool is_variable(void *arg, const struct cm_tensor_proto *initializer)
@@ -30,24 +25,18 @@ static bool is_variable(void *arg, const struct cm_tensor_proto *initializer)
     return cm_map_find(arg, initializer->name) != NULL;
 }
 
-static void add(struct judging *j, enum cm_inferred_kind kind, const void *subject,
-                struct cm_str reason)
-{
-    *CM_PUSH(j->arena, &j->found) = (struct cm_inferred){kind, subject, reason};
-}
-
 /* Failures that say nothing of the model end the check; a limit ends only this part of it. */
 static enum cm_status settle(struct judging *j, enum cm_status status, struct cm_error *err)
 {
     if (status != CM_LIMIT && status != CM_UNSUPPORTED && status != CM_BAD_MODEL)
         return status;
-    add(j, CM_INFERRED_NOTHING, NULL, cm_arena_str(j->arena, cm_str(err->text)));
+    cm_findings_judge(&j->found, "TY4", NULL, "%s", err->text);
     return CM_OK;
 }
 
 static struct cm_import_options options_of(struct judging *j)
 {
-    return (struct cm_import_options){.obstacles = &j->obstacles,
+    return (struct cm_import_options){.findings = &j->found,
                                       .opens = is_variable,
                                       .opens_arg = &j->variables,
                                       .partial = true,
@@ -77,11 +66,10 @@ static void judge_bindings(struct judging *j, const struct cm_entries *bindings,
         const struct cm_type *wanted = cm_value_get(j->module, key)->fact.type;
         const struct cm_type *given = cm_value_get(j->module, value)->fact.type;
         if (!cm_type_meet(j->arena, wanted, given))
-            add(j, CM_INFERRED_BOUND, binding,
-                cm_arena_printf(
-                    j->arena, "'%.*s' is %s, but the variable '%.*s' is %s",
-                    CM_STR_FMT(binding->value), cm_type_print(j->arena, symbols, given).data,
-                    CM_STR_FMT(binding->key), cm_type_print(j->arena, symbols, wanted).data));
+            cm_findings_judge(
+                &j->found, "TR12", binding, "'%.*s' is %s, but the variable '%.*s' is %s",
+                CM_STR_FMT(binding->value), cm_type_print(j->arena, symbols, given).data,
+                CM_STR_FMT(binding->key), cm_type_print(j->arena, symbols, wanted).data);
     }
 }
 
@@ -193,22 +181,6 @@ static enum cm_status judge_graphs(struct judging *j, struct cm_error *err)
     return CM_OK;
 }
 
-static void take_obstacles(struct judging *j)
-{
-    static const enum cm_inferred_kind kinds[] = {
-        [CM_OBSTACLE_RULE] = CM_INFERRED_RULE,
-        [CM_OBSTACLE_TYPE] = CM_INFERRED_TYPE,
-        [CM_OBSTACLE_DECLARED] = CM_INFERRED_DECLARED,
-    };
-
-    for (size_t i = 0; i < j->obstacles.count; i++) {
-        const struct cm_obstacle *item = &j->obstacles.items[i];
-
-        if (item->status == CM_BAD_MODEL || item->status == CM_BAD_ARGUMENT)
-            add(j, kinds[item->kind], item->subject, item->reason);
-    }
-}
-
 /* Functions that call each other in a circle cannot be expanded, and the findings say so. */
 static bool is_finite(const struct cm_findings *findings)
 {
@@ -219,11 +191,11 @@ static bool is_finite(const struct cm_findings *findings)
 }
 
 enum cm_status cm_api_check_types(const struct cm_model_file *file, unsigned flags,
-                                  struct cm_arena *arena, struct cm_arena *scratch,
-                                  struct cm_findings *findings, struct cm_error *err)
+                                  struct cm_arena *scratch, struct cm_findings *findings,
+                                  struct cm_error *err)
 {
     const struct cm_model_proto *model = &file->model;
-    struct judging j = {.model = model, .arena = scratch, .obstacles = {.arena = scratch}};
+    struct judging j = {.model = model, .arena = scratch, .found = {.arena = scratch}};
 
     if (!model->graph || !is_finite(findings))
         return CM_OK;
@@ -231,11 +203,6 @@ enum cm_status cm_api_check_types(const struct cm_model_file *file, unsigned fla
         cm_module_new(scratch, &(struct cm_module_options){.registry = cm_api_operators(NULL, file),
                                                            .files = file->files});
     CM_TRY(judge_graphs(&j, err));
-    take_obstacles(&j);
-    cm_check_add_inferred(model, flags, j.found.items, j.found.count, arena, findings);
-    if (j.obstacles.total > j.obstacles.count) {
-        findings->violations += j.obstacles.total - j.obstacles.count;
-        findings->cut = true;
-    }
+    cm_check_add_inferred(model, flags, &j.found, findings);
     return CM_OK;
 }

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/checking.h"
 
+#include "base/diagnostics.h"
 #include "base/memory.h"
 #include "check/check.h"
 #include "check/check_rules.h"
-#include "graph/obstacles.h"
 
 #include <assert.h>
 
@@ -14,11 +14,49 @@ static_assert((int)CAMEO_WARNING == (int)CM_WARNING && (int)CAMEO_VIOLATION == (
               "public numbers are the library's own");
 
 struct cameo_findings {
-    struct cm_arena arena;
+    struct cm_arena arena; /* its own; zeroed in one that belongs to a report */
     struct cameo_finding *items;
-    size_t count, violations;
-    bool cut;
+    size_t count, total, violations;
+    struct cameo_text headline;
 };
+
+/* The list as the caller gets it, its texts copied into arena. */
+static void fill(struct cameo_findings *out, struct cm_arena *arena,
+                 const struct cameo_model *model, const struct cm_findings *list)
+{
+    out->items = CM_NEW_ARRAY(arena, struct cameo_finding, list->count);
+    for (size_t i = 0; i < list->count; i++) {
+        const struct cm_finding *item = &list->items[i];
+
+        out->items[i] = (struct cameo_finding){
+            .rule = cm_api_text(arena, cm_str(item->rule)),
+            .severity = (enum cameo_severity)item->severity,
+            .place = cm_api_text(arena, item->place),
+            .reason = cm_api_text(arena, item->reason),
+            .help = cm_api_text(arena, cm_str(item->help)),
+            .node = cm_api_text(arena, item->node),
+            .op_type = cm_api_text(arena, item->op_type),
+            .value = cm_api_text(arena, item->value),
+        };
+    }
+    out->count = list->count;
+    out->total = list->total;
+    out->violations = list->violations;
+    out->headline =
+        cm_api_text(arena, cm_arena_printf(arena, "%.*s%s%s", CM_STR_FMT(model->file->path),
+                                           model->file->path.size ? ": " : "",
+                                           cm_str_text(cm_findings_headline(arena, list))));
+}
+
+const struct cameo_findings *cm_api_findings_in(struct cm_arena *arena,
+                                                const struct cameo_model *model,
+                                                const struct cm_findings *list)
+{
+    struct cameo_findings *out = CM_NEW(arena, struct cameo_findings);
+
+    fill(out, arena, model, list);
+    return out;
+}
 
 struct check_call {
     const struct cameo_model *model;
@@ -31,38 +69,21 @@ struct check_call {
 static enum cm_status check_in(struct check_call *call, struct cm_arena *scratch)
 {
     const struct cm_model_file *file = call->model->file;
-    struct cameo_findings *out = call->findings;
-    struct cm_findings found = {0};
+    struct cm_findings found;
 
     /* A model in memory has no folder whose files could be looked at. */
     struct cm_external_files *files = file->path.size ? file->files : NULL;
     const unsigned flags = (call->options.strict ? (unsigned)CM_CHECK_STRICT : 0) |
                            (call->options.tool ? (unsigned)CM_CHECK_FOR_RUNTIME : 0);
     CM_TRY(cm_check_model(&file->model, files, flags, scratch, &found, &call->err));
-    cm_api_check_modes(file, flags, scratch, &found);
-    cm_api_check_held(file, flags, scratch, &found);
+    cm_api_check_held(file, flags, &found);
     struct cm_model_file *today;
     struct cm_error unused = {0};
     /* Calls of the inference graph that cannot be replaced were reported. */
     if (!call->options.structure_only &&
         cm_api_today(call->model->file, scratch, &today, &unused) == CM_OK)
-        CM_TRY(cm_api_check_types(today, flags, scratch, scratch, &found, &call->err));
-    out->items = CM_NEW_ARRAY(&out->arena, struct cameo_finding, found.count);
-    for (size_t i = 0; i < found.count; i++) {
-        out->items[i] = (struct cameo_finding){
-            .rule = cm_api_text(&out->arena, cm_str(found.items[i].rule)),
-            .severity = (enum cameo_severity)found.items[i].severity,
-            .place = cm_api_text(&out->arena, found.items[i].place),
-            .reason = cm_api_text(&out->arena, found.items[i].reason),
-            .help = cm_api_text(&out->arena, cm_str(found.items[i].help)),
-            .node = cm_api_text(&out->arena, found.items[i].node),
-            .op_type = cm_api_text(&out->arena, found.items[i].op_type),
-            .value = cm_api_text(&out->arena, found.items[i].value),
-        };
-    }
-    out->count = found.count;
-    out->violations = found.violations;
-    out->cut = found.cut;
+        CM_TRY(cm_api_check_types(today, flags, scratch, &found, &call->err));
+    fill(call->findings, &call->findings->arena, call->model, &found);
     return CM_OK;
 }
 
@@ -121,52 +142,62 @@ void cm_api_keep_findings(struct cameo_findings *findings, const char *place)
         findings->violations += findings->items[i].severity == CAMEO_VIOLATION;
         findings->items[kept++] = findings->items[i];
     }
-    findings->count = kept;
+    findings->count = findings->total = kept;
 }
 
 /* ---- what stands in the way of a run ---- */
 
-struct blockers_call {
-    const struct cm_obstacles *list;
+struct list_call {
+    const struct cameo_model *model;
+    const struct cm_findings *list;
     struct cameo_findings *findings;
 };
 
-static enum cm_status blockers_guarded(struct cm_guard *guard, void *arg)
+static enum cm_status list_guarded(struct cm_guard *guard, void *arg)
 {
-    const struct blockers_call *call = arg;
-    struct cameo_findings *out = call->findings;
+    const struct list_call *call = arg;
 
-    cm_arena_init(&out->arena, guard);
-    out->items = CM_NEW_ARRAY(&out->arena, struct cameo_finding, call->list->count);
-    for (size_t i = 0; i < call->list->count; i++)
-        out->items[i] = (struct cameo_finding){
-            .rule = cm_api_text(&out->arena, CM_STR("run")),
-            .severity = CAMEO_VIOLATION,
-            .place = cm_api_text(&out->arena, call->list->items[i].place),
-            .reason = cm_api_text(&out->arena, call->list->items[i].reason),
-            .help = {"", 0},
-            .node = {"", 0},
-            .op_type = {"", 0},
-            .value = {"", 0},
-        };
-    out->count = call->list->count;
-    out->violations = call->list->total;
-    out->cut = call->list->total > call->list->count;
+    cm_arena_init(&call->findings->arena, guard);
+    fill(call->findings, &call->findings->arena, call->model, call->list);
     return CM_OK;
 }
 
-enum cm_status cm_api_findings(const struct cm_obstacles *list, struct cameo_findings **out,
+enum cm_status cm_api_findings(const struct cameo_model *model, const struct cm_findings *list,
+                               enum cm_status status, struct cameo_findings **out,
                                struct cm_error *err)
 {
-    struct blockers_call call = {list, cm_calloc(1, sizeof *call.findings)};
+    struct cm_finding whole = {.status = status,
+                               .severity = CM_VIOLATION,
+                               .rule = list->rule ? list->rule : "run",
+                               .place = CM_STR(""),
+                               .reason = cm_str(err->text),
+                               .help = "",
+                               .node = CM_STR(""),
+                               .op_type = CM_STR(""),
+                               .value = CM_STR("")};
+    const struct cm_findings one = {
+        .what = list->what, .items = &whole, .count = 1, .total = 1, .violations = 1};
+    struct list_call call = {model, status && !list->violations ? &one : list,
+                             cm_calloc(1, sizeof *call.findings)};
 
     if (!call.findings)
         return cm_fail(err, CM_NO_MEMORY, "no memory for findings");
-    const enum cm_status status = cm_guarded(0, err, blockers_guarded, &call);
-    if (status)
+    const enum cm_status made = cm_guarded(0, err, list_guarded, &call);
+    if (made)
         cameo_findings_free(call.findings);
     else
         *out = call.findings;
+    return made;
+}
+
+enum cm_status cm_api_refuse(const struct cameo_model *model, const struct cm_findings *list,
+                             struct cameo_findings **out, struct cm_error *err)
+{
+    const enum cm_status status = cm_findings_fail(list, err);
+    struct cm_error unused;
+
+    if (out && cm_api_findings(model, list, status, out, &unused) != CM_OK)
+        *out = NULL; /* the message has as many as fit */
     return status;
 }
 
@@ -240,7 +271,12 @@ size_t cameo_findings_warnings(const struct cameo_findings *findings)
 
 bool cameo_findings_cut(const struct cameo_findings *findings)
 {
-    return findings->cut;
+    return findings->total > findings->count;
+}
+
+struct cameo_text cameo_findings_headline(const struct cameo_findings *findings)
+{
+    return findings->headline;
 }
 
 const struct cameo_finding *cameo_findings_at(const struct cameo_findings *findings, size_t index)

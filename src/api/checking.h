@@ -7,16 +7,14 @@
 
 struct cm_findings;
 
-/* Adds what inference finds wrong with the model to what cm_check_model found, in arena. scratch is
- * free for reuse on return. */
+/* Adds what inference finds wrong with the model to what cm_check_model found. scratch is free for
+ * reuse on return. */
 enum cm_status cm_api_check_types(const struct cm_model_file *file, unsigned flags,
-                                  struct cm_arena *arena, struct cm_arena *scratch,
-                                  struct cm_findings *findings, struct cm_error *err) CM_MUST_CHECK;
-/* Adds a warning for each node of the inference graph that is in training mode. */
-void cm_api_check_modes(const struct cm_model_file *file, unsigned flags, struct cm_arena *arena,
-                        struct cm_findings *findings);
-/* And what is wrong with what it holds of a training beside training_info. */
-void cm_api_check_held(const struct cm_model_file *file, unsigned flags, struct cm_arena *arena,
+                                  struct cm_arena *scratch, struct cm_findings *findings,
+                                  struct cm_error *err) CM_MUST_CHECK;
+/* Adds a warning for each node of the inference graph that is in training mode, and what is wrong
+ * with what the model holds of a training besides training_info. */
+void cm_api_check_held(const struct cm_model_file *file, unsigned flags,
                        struct cm_findings *findings);
 
 #endif

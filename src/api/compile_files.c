@@ -157,6 +157,9 @@ static enum cm_status report_guarded(struct cm_guard *guard, void *arg)
     const bool object = c->emit >= CAMEO_EMIT_OBJECT;
 
     cm_arena_init(arena, guard);
+    struct cameo_text *needs = CM_NEW_ARRAY(arena, struct cameo_text, produced->n_needs);
+    for (size_t i = 0; i < produced->n_needs; i++)
+        needs[i] = cm_api_text(arena, produced->needs[i]);
     call->memory->report = (struct cameo_compilation){
         .path = cm_arena_str(arena, cm_str(c->options.path)).data,
         .header_path = object ? beside(arena, c->options.path, ".h") : "",
@@ -169,7 +172,7 @@ static enum cm_status report_guarded(struct cm_guard *guard, void *arg)
         .arena_bytes = produced->arena_bytes,
         .state_bytes = produced->state_bytes,
         .arena_is_fixed = produced->arena_is_fixed,
-        .needs = cm_api_texts(arena, produced->needs, produced->n_needs),
+        .needs = needs,
         .need_count = produced->n_needs};
     return CM_OK;
 }

@@ -5,10 +5,10 @@
 
 #include "api/running.h"
 #include "base/clock.h"
+#include "base/diagnostics.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "graph/import.h"
-#include "graph/obstacles.h"
 #include "lower/lower.h"
 #include "mlir/toolchain/open.h"
 
@@ -76,6 +76,8 @@ static enum cm_status check_options(struct cm_api_compile *c,
 
     *o = (struct cameo_compile_options)CAMEO_COMPILE_OPTIONS_INIT;
     CM_TRY(cm_api_options(o, sizeof *o, given, &c->err));
+    if (o->findings)
+        *o->findings = NULL;
     if (!o->path && !o->write)
         return cm_fail(&c->err, CM_BAD_ARGUMENT, "there is neither a path nor a writer");
     if ((unsigned)o->emit > CAMEO_EMIT_LIBRARY || (unsigned)o->weights > CAMEO_WEIGHTS_CALLER)
@@ -155,36 +157,22 @@ static enum cm_status name_outputs(struct cm_api_compile *c, struct cm_arena *ar
     return CM_OK;
 }
 
-/* Each reason to whoever wants them all, and as many as fit into the message. */
-static enum cm_status refuse(struct cm_api_compile *c, const struct cm_obstacles *list)
-{
-    char text[CM_ERROR_SIZE];
-
-    for (size_t i = 0; i < list->count && c->options.refused; i++) {
-        const struct cm_obstacle *item = &list->items[i];
-
-        snprintf(text, sizeof text, "%s%s%s", cm_str_text(item->place),
-                 item->place.size ? ": " : "", cm_str_text(item->reason));
-        c->options.refused(c->options.refused_arg, text);
-    }
-    return cm_obstacles_fail_as(list, "the model cannot be compiled", &c->err);
-}
-
 static enum cm_status make_program(struct cm_api_compile *c, struct cm_arena *arena)
 {
     const struct cm_model_file *file = c->core->file;
-    struct cm_obstacles obstacles = {.arena = arena};
+    struct cm_findings findings = {
+        .arena = arena, .rule = "compile", .what = "the model cannot be compiled"};
     struct cm_api_origins origins;
     /* Passes that make no operators of their own. */
     const struct cm_lower_options lower = {
-        .only = "simplify,fold,merge,inference,transposes,regions", .obstacles = &obstacles};
+        .only = "simplify,fold,merge,inference,transposes,regions", .findings = &findings};
     /* Weights that old files list as inputs are weights all the same. */
     const struct cm_import_options import = {
-        .constant_defaults = true, .ranks_only = true, .obstacles = &obstacles};
+        .constant_defaults = true, .ranks_only = true, .findings = &findings};
     struct cm_mlir_lower_options options = {.is_pure = c->options.pure,
                                             .keeps_weights =
                                                 c->options.weights != CAMEO_WEIGHTS_INSIDE,
-                                            .obstacles = &obstacles,
+                                            .findings = &findings,
                                             .origin = cm_api_origin,
                                             .origin_arg = &origins};
     const struct cm_registry *registry = cm_api_operators(NULL, file);
@@ -200,8 +188,9 @@ static enum cm_status make_program(struct cm_api_compile *c, struct cm_arena *ar
     CM_TRY(cm_lower_import_as(module, &file->model, &import, &graph, &c->err));
     CM_TRY(cm_lower_graph(graph, &lower, &c->err));
     const enum cm_status status = cm_mlir_lower(graph, &options, arena, &c->program, &c->err);
-    if (status)
-        return obstacles.total ? refuse(c, &obstacles) : status;
+    if (status && findings.violations)
+        return cm_api_refuse(c->model, &findings, c->options.findings, &c->err);
+    CM_TRY(status);
     return name_outputs(c, arena);
 }
 
@@ -260,7 +249,7 @@ static enum cm_status expand(struct cm_api_compile *c)
     }
     CM_TRY(next_step(c, "expanding to core operators"));
     return cm_api_expand_to(from, c->emit == CAMEO_EMIT_CORE ? NULL : cm_mlir_takes_whole, &c->core,
-                            &c->err);
+                            c->options.findings, &c->err);
 }
 
 /* The dialect is a form of models, so it is saved like one. */

@@ -116,11 +116,10 @@ static const struct cameo_text *tell_notes(const struct convert_call *call,
                                    "cannot be fed",
                                    CM_STR_FMT(from->fixed.items[i])));
     for (size_t i = 0; i < from->broken.count; i++)
-        list[(*count)++] =
-            cm_api_text(arena, cm_arena_printf(arena, "left as it is, but broken: %s%s%s",
-                                               cm_str_text(from->broken.items[i].place),
-                                               from->broken.items[i].place.size ? ": " : "",
-                                               cm_str_text(from->broken.items[i].reason)));
+        list[(*count)++] = cm_api_text(
+            arena,
+            cm_arena_printf(arena, "left as it is, but broken: %s",
+                            cm_str_text(cm_finding_sentence(arena, &from->broken.items[i]))));
     return list;
 }
 
@@ -130,7 +129,6 @@ static void tell_report(struct convert_call *call, const struct cm_version_repor
     struct cameo_conversion *report = CM_NEW(arena, struct cameo_conversion);
     const struct cameo_version_change **rows =
         CM_NEW_ARRAY(arena, const struct cameo_version_change *, from->changes.count);
-    struct cameo_text *blockers = CM_NEW_ARRAY(arena, struct cameo_text, from->obstacles.count);
 
     for (size_t i = 0; i < from->changes.count; i++) {
         const struct cm_version_change *change = &from->changes.items[i];
@@ -143,18 +141,11 @@ static void tell_report(struct convert_call *call, const struct cm_version_repor
                                              .nodes = change->nodes};
         rows[i] = row;
     }
-    for (size_t i = 0; i < from->obstacles.count; i++) {
-        const struct cm_obstacle *one = &from->obstacles.items[i];
-        blockers[i] = cm_api_text(
-            arena, cm_arena_printf(arena, "%s%s%s", one->place.data ? one->place.data : "",
-                                   one->place.size ? ": " : "", cm_str_text(one->reason)));
-    }
     report->changes = rows;
     report->change_count = from->changes.count;
     report->nodes_changed = from->changed;
     report->nodes_kept = from->kept;
-    report->blockers = blockers;
-    report->blocker_count = from->obstacles.count;
+    report->findings = cm_api_findings_in(arena, call->model, &from->findings);
     report->notes = tell_notes(call, from, &report->note_count);
     call->report = report;
 }

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/running.h"
 
+#include "base/diagnostics.h"
 #include "graph/function.h"
 #include "graph/import.h"
-#include "graph/obstacles.h"
 #include "lower/lower.h"
 
 #include <stdlib.h>
@@ -309,9 +309,9 @@ static enum cm_status count_model(struct counting *c, const struct costs_call *c
                                   struct cm_error *err)
 {
     const struct cm_model_file *file = call->model->file;
-    struct cm_obstacles obstacles = {.arena = c->scratch};
+    struct cm_findings findings = {.arena = c->scratch};
     const struct cm_import_options options = {
-        .partial = true, .obstacles = &obstacles, .constant_defaults = true};
+        .partial = true, .findings = &findings, .constant_defaults = true};
     struct level level = {0};
     struct cm_graph *graph;
 
@@ -338,7 +338,7 @@ static enum cm_status count_model(struct counting *c, const struct costs_call *c
         c->scratch, &(struct cm_module_options){.files = file->files, .registry = file->registry});
     c->outputs = &model->graph->output;
     CM_TRY(cm_lower_import_as(c->module, model, &options, &graph, err));
-    c->costs->left_out = obstacles.total;
+    c->costs->left_out = findings.total;
     count_graph(c, graph, &level);
     c->costs->peak_bytes = level.peak;
     return CM_OK;

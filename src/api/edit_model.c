@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/api.h"
 
+#include "base/diagnostics.h"
 #include "graph/import.h"
-#include "graph/obstacles.h"
 #include "lower/lower.h"
 #include "models/edit.h"
 #include "onnx/descriptor.h"
@@ -16,7 +16,7 @@ struct edit_call {
     const void *list; /* of the caller's structs, checked */
     size_t count;
     const struct cameo_merge_options *merge;
-    struct cm_edit_report report;
+    struct cm_findings findings;
     struct cameo_edit *told;
     struct cm_error err;
 };
@@ -40,16 +40,16 @@ static enum cm_status own_dims(void *arg, const struct cm_message_info *info, st
 
 static enum cm_status infer_types(void *arg, const struct cm_model_proto *model,
                                   const struct cm_str *names, size_t count,
-                                  struct cm_type_proto **types, struct cm_obstacles *obstacles,
+                                  struct cm_type_proto **types, struct cm_findings *findings,
                                   struct cm_error *err)
 {
     const struct edit_call *call = arg;
-    struct cm_obstacles ignored = {.arena = call->scratch};
+    struct cm_findings ignored = {.arena = call->scratch};
     struct cm_module *module = cm_module_new(
         call->scratch, &(struct cm_module_options){.files = call->model->file->files,
                                                    .registry = call->model->file->registry});
     const struct cm_import_options options = {.partial = true,
-                                              .obstacles = obstacles ? obstacles : &ignored};
+                                              .findings = findings ? findings : &ignored};
     struct cm_graph *graph;
 
     CM_TRY(cm_lower_import_as(module, model, &options, &graph, err));
@@ -68,30 +68,20 @@ static enum cm_status infer_types(void *arg, const struct cm_model_proto *model,
 
 /* ---- what all edits share ---- */
 
-static void tell(struct cm_arena *arena, const struct cm_sentences *from,
-                 const struct cameo_text **out, size_t *count)
-{
-    struct cameo_text *list = CM_NEW_ARRAY(arena, struct cameo_text, from->count);
-
-    for (size_t i = 0; i < from->count; i++)
-        list[i] = cm_api_text(arena, from->items[i]);
-    *out = list;
-    *count = from->count;
-}
-
 static enum cm_status edit_guarded(struct cm_guard *guard, void *arg)
 {
     struct edit_call *call = arg;
     struct cm_arena *arena = &call->model->arena, scratch;
 
     call->told = CM_NEW(arena, struct cameo_edit);
-    call->report.arena = arena;
+    call->findings =
+        (struct cm_findings){.arena = arena, .rule = "edit", .what = "the model cannot be edited"};
     call->scratch = &scratch;
     cm_arena_init(&scratch, guard);
     const enum cm_status status = call->edit(call);
     cm_arena_release(&scratch);
-    tell(arena, &call->report.changes, &call->told->changes, &call->told->change_count);
-    tell(arena, &call->report.problems, &call->told->problems, &call->told->problem_count);
+    call->told->changes = cm_api_notes(arena, &call->findings, &call->told->change_count);
+    call->told->findings = cm_api_findings_in(arena, call->model, &call->findings);
     CM_TRY(status);
     return cm_describe_again(call->model, guard, &call->err);
 }
@@ -134,7 +124,7 @@ static enum cm_status extract_part(struct edit_call *call)
 
     return cm_edit_extract(call->model->file, names_of(call, part->inputs, part->n_inputs),
                            names_of(call, part->outputs, part->n_outputs), &types, call->scratch,
-                           &call->report, &call->err);
+                           &call->findings, &call->err);
 }
 
 enum cameo_status cameo_model_extract(struct cameo_model *model, const char *const *inputs,
@@ -156,7 +146,7 @@ static enum cm_status expose_values(struct edit_call *call)
     const struct part_names *part = call->list;
 
     return cm_edit_expose(call->model->file, names_of(call, part->outputs, part->n_outputs),
-                          call->scratch, &call->report, &call->err);
+                          call->scratch, &call->findings, &call->err);
 }
 
 enum cameo_status cameo_model_expose(struct cameo_model *model, const char *const *names,
@@ -179,7 +169,7 @@ static enum cm_status strip_training(struct edit_call *call)
 
     cm_strip(&call->model->arena, call->model->file, &modes);
     for (size_t i = 0; i < modes.changes.count; i++)
-        cm_edit_note(&call->report, "%s", cm_str_text(modes.changes.items[i]));
+        cm_findings_note(&call->findings, "%s", cm_str_text(modes.changes.items[i]));
     return CM_OK;
 }
 
@@ -217,7 +207,7 @@ static enum cm_status merge_models(struct edit_call *call)
                                              .prefix1 = cm_arena_str(arena, cm_str(from->prefix1)),
                                              .prefix2 = cm_arena_str(arena, cm_str(from->prefix2))};
     return cm_edit_merge(call->model->file, call->second->file, &options, call->scratch,
-                         &call->report, &call->err);
+                         &call->findings, &call->err);
 }
 
 static enum cameo_status bad_argument(struct edit_call *call, const char *why,
@@ -264,7 +254,7 @@ static enum cm_status rename_things(struct edit_call *call)
         list[i] = (struct cm_renaming){(enum cm_renaming_kind)row->kind, cm_str(row->from),
                                        cm_str(row->to)};
     }
-    return cm_edit_rename(call->model->file, list, call->count, call->scratch, &call->report,
+    return cm_edit_rename(call->model->file, list, call->count, call->scratch, &call->findings,
                           &call->err);
 }
 
@@ -294,7 +284,7 @@ static enum cm_status set_shapes(struct edit_call *call)
         list[i] = (struct cm_reshaping){cm_str(row->name), cm_str(row->dims)};
     }
     return cm_edit_set_shapes(call->model->file, list, call->count, &types, call->scratch,
-                              &call->report, &call->err);
+                              &call->findings, &call->err);
 }
 
 enum cameo_status cameo_model_set_shapes(struct cameo_model *model,

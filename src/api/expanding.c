@@ -3,7 +3,7 @@
 #include "api/api.h"
 
 #include "api/custom.h"
-#include "graph/obstacles.h"
+#include "base/diagnostics.h"
 #include "models/expand_model.h"
 #include "schema/levels.h"
 
@@ -12,7 +12,9 @@ struct expand_call {
     struct cameo_model *made;
     struct cameo_expand_options options;
     bool (*keeps)(struct cm_str domain, struct cm_str name);
-    struct cameo_expansion *report; /* in the arena of made */
+    const char *rule, *what;
+    struct cameo_findings **findings; /* receives what must be expanded and cannot; or NULL */
+    struct cameo_expansion *report;   /* in the arena of made */
     struct cm_error err;
 };
 
@@ -26,7 +28,7 @@ static struct cameo_text raised(struct cm_arena *arena, const struct cm_expand_r
 }
 
 static void tell(struct expand_call *call, const struct cm_expand_report *from,
-                 const struct cm_obstacles *left)
+                 const struct cm_findings *left)
 {
     struct cm_arena *arena = &call->made->arena;
     struct cameo_expansion *report = call->report;
@@ -57,7 +59,7 @@ static enum cm_status expand_guarded(struct cm_guard *guard, void *arg)
 {
     struct expand_call *call = arg;
     struct cm_arena *arena = &call->made->arena;
-    struct cm_obstacles left = {.arena = arena};
+    struct cm_findings left = {.arena = arena, .rule = call->rule, .what = call->what};
     struct cm_expand_report report;
 
     cm_arena_init(arena, guard);
@@ -71,8 +73,11 @@ static enum cm_status expand_guarded(struct cm_guard *guard, void *arg)
                                               .keeps = call->keeps,
                                               .registry = registry};
     call->report = CM_NEW(arena, struct cameo_expansion);
-    CM_TRY(cm_expand_model(call->from->file, &options, arena, &call->made->file, &report, &left,
-                           &call->err));
+    const enum cm_status status = cm_expand_model(call->from->file, &options, arena,
+                                                  &call->made->file, &report, &left, &call->err);
+    if (status && left.violations)
+        return cm_api_refuse(call->from, &left, call->findings, &call->err);
+    CM_TRY(status);
     tell(call, &report, &left);
     return cm_describe_again(call->made, guard, &call->err);
 }
@@ -85,6 +90,8 @@ enum cameo_status cameo_model_expand(const struct cameo_model *model,
     CM_API_NEED(model, err);
     CM_API_NEED(out, err);
     struct expand_call call = {.from = model,
+                               .rule = "expand",
+                               .what = "the model cannot be expanded",
                                .options = (struct cameo_expand_options)CAMEO_EXPAND_OPTIONS_INIT};
 
     *out = NULL;
@@ -103,9 +110,13 @@ enum cameo_status cameo_model_expand(const struct cameo_model *model,
 
 enum cm_status cm_api_expand_to(const struct cameo_model *model,
                                 bool (*keeps)(struct cm_str domain, struct cm_str name),
-                                struct cameo_model **out, struct cm_error *err)
+                                struct cameo_model **out, struct cameo_findings **findings,
+                                struct cm_error *err)
 {
     struct expand_call call = {.from = model,
+                               .rule = "compile",
+                               .what = "the model cannot be compiled",
+                               .findings = findings,
                                .options = (struct cameo_expand_options)CAMEO_EXPAND_OPTIONS_INIT,
                                .keeps = keeps};
 

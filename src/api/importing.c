@@ -14,8 +14,9 @@ struct import_call {
     struct cm_error err;
 };
 
-static void tell(struct cm_arena *arena, const struct cm_saved *saved,
-                 const struct cm_saved_import_report *from, struct cameo_import_report *out)
+static void tell(struct cm_arena *arena, const struct cameo_model *model,
+                 const struct cm_saved *saved, const struct cm_saved_import_report *from,
+                 struct cameo_import_report *out)
 {
     struct cameo_import_match *matches =
         CM_NEW_ARRAY(arena, struct cameo_import_match, from->n_matches + 1);
@@ -24,17 +25,15 @@ static void tell(struct cm_arena *arena, const struct cm_saved *saved,
         matches[i] = (struct cameo_import_match){cm_api_text(arena, from->matches[i].initializer),
                                                  cm_api_text(arena, from->matches[i].source),
                                                  cm_api_text(arena, from->matches[i].how)};
-    *out = (struct cameo_import_report){.system = saved->system,
-                                        .format = saved->format,
-                                        .matches = matches,
-                                        .match_count = from->n_matches,
-                                        .notes = cm_api_texts(arena, from->notes, from->n_notes),
-                                        .note_count = from->n_notes,
-                                        .blockers =
-                                            cm_api_texts(arena, from->blockers, from->n_blockers),
-                                        .blocker_count = from->n_blockers};
-    if (from->prepare.choices || from->prepare.n_blockers)
-        out->preparation = cm_api_preparation(arena, &from->prepare);
+    *out =
+        (struct cameo_import_report){.system = saved->system,
+                                     .format = saved->format,
+                                     .matches = matches,
+                                     .match_count = from->n_matches,
+                                     .findings = cm_api_findings_in(arena, model, &from->findings)};
+    out->notes = cm_api_notes(arena, &from->findings, &out->note_count);
+    if (from->prepare.choices || from->prepare.findings.violations)
+        out->preparation = cm_api_preparation(arena, model, &from->prepare);
 }
 
 static enum cm_status import_guarded(struct cm_guard *guard, void *arg)
@@ -59,7 +58,7 @@ static enum cm_status import_guarded(struct cm_guard *guard, void *arg)
     const enum cm_status status =
         cm_saved_import(arena, call->model->file, saved, &options, &report, &call->err);
     call->report = CM_NEW(arena, struct cameo_import_report);
-    tell(arena, saved, &report, call->report);
+    tell(arena, call->model, saved, &report, call->report);
     CM_TRY(status);
     return cm_describe_again(call->model, guard, &call->err);
 }

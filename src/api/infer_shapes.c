@@ -14,18 +14,7 @@ struct infer_call {
     struct cm_error err;
 };
 
-static const struct cameo_text *sentences(struct cm_arena *arena, const struct cm_obstacles *list)
-{
-    struct cameo_text *out = CM_NEW_ARRAY(arena, struct cameo_text, list->count);
-    for (size_t i = 0; i < list->count; i++)
-        out[i] =
-            cm_api_text(arena, cm_arena_printf(arena, "%s%s%s", cm_str_text(list->items[i].place),
-                                               list->items[i].place.size ? ": " : "",
-                                               cm_str_text(list->items[i].reason)));
-    return out;
-}
-
-static const struct cameo_inference *tell(struct cm_arena *arena,
+static const struct cameo_inference *tell(struct cm_arena *arena, const struct cameo_model *model,
                                           const struct cm_infer_report *from)
 {
     struct cameo_inference *report = CM_NEW(arena, struct cameo_inference);
@@ -53,10 +42,7 @@ static const struct cameo_inference *tell(struct cm_arena *arena,
         .unknown_count = from->unknown,
         .values = values,
         .listed_count = count,
-        .problems = sentences(arena, &from->problems),
-        .problem_count = from->problems.count,
-        .unsupported = sentences(arena, &from->unsupported),
-        .unsupported_count = from->unsupported.count,
+        .findings = cm_api_findings_in(arena, model, &from->findings),
     };
     return report;
 }
@@ -79,7 +65,7 @@ static enum cm_status infer_guarded(struct cm_guard *guard, void *arg)
         return cm_fail(&call->err, CM_NO_MEMORY, "no memory for the operators");
     const enum cm_status status =
         cm_infer_model(arena, call->model->file, &options, &report, &call->err);
-    call->report = tell(arena, &report);
+    call->report = tell(arena, call->model, &report);
     CM_TRY(status);
     return cm_describe_again(call->model, guard, &call->err);
 }

@@ -92,20 +92,24 @@ const char *cm_api_backend_versions(struct cm_arena *arena, const char *only);
 /* Is there a backend of this name? NULL: whatever is fastest. */
 enum cm_status cm_api_check_backend(const char *name, struct cm_error *err) CM_MUST_CHECK;
 
-struct cm_obstacles;
+struct cm_findings;
 
 /* Adds all that cannot run: operators that nobody knows how to run, before the graph is built; and
  * nodes that the plain engine cannot, after. */
 /* As the importer names it: "node 'fc' (Gemm)". */
 struct cm_str cm_api_name_node(struct cm_arena *arena, const struct cm_node_proto *node);
-void cm_api_list_nodes(struct cm_obstacles *list, const struct cm_model_proto *model,
+void cm_api_list_nodes(struct cm_findings *list, const struct cm_model_proto *model,
                        const struct cm_registry *registry);
-enum cm_status cm_api_check_graph(const struct cm_graph *graph, struct cm_obstacles *list,
+enum cm_status cm_api_check_graph(const struct cm_graph *graph, struct cm_findings *list,
                                   struct cm_error *err) CM_MUST_CHECK;
-/* The list as the caller gets it, with texts of its own. */
-enum cm_status cm_api_findings(const struct cm_obstacles *list, struct cameo_findings **out,
+/* checking.c: the list as the caller gets it, with texts of its own; of a call that failed without
+ * adding to it, the one reason that err has. */
+enum cm_status cm_api_findings(const struct cameo_model *model, const struct cm_findings *list,
+                               enum cm_status status, struct cameo_findings **out,
                                struct cm_error *err) CM_MUST_CHECK;
-
+/* Fails with the list, which out receives unless it is NULL. */
+enum cm_status cm_api_refuse(const struct cameo_model *model, const struct cm_findings *list,
+                             struct cameo_findings **out, struct cm_error *err) CM_MUST_CHECK;
 /* checking.c: drops findings whose place does not begin so. */
 void cm_api_keep_findings(struct cameo_findings *findings, const char *place);
 

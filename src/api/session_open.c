@@ -2,16 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/running.h"
 
+#include "base/diagnostics.h"
 #include "base/memory.h"
 #include "exec/session.h"
 #include "graph/function.h"
-#include "graph/obstacles.h"
 #include "lower/lower.h"
 #include "schema/levels.h"
 
 struct new_call {
     struct cameo_session *session;
-    struct cm_obstacles obstacles; /* in the session's arena */
+    struct cm_findings findings; /* in the session's arena */
     struct cm_error err;
 };
 
@@ -51,15 +51,15 @@ static enum cm_status expand(struct cameo_session *session, struct cm_error *err
 
 /* ---- core operators ---- */
 
-static void refuse_others(const struct cm_graph *graph, struct cm_obstacles *obstacles)
+static void refuse_others(const struct cm_graph *graph, struct cm_findings *findings)
 {
     for (const struct cm_node *node = graph->first; node; node = node->next) {
         if (cm_level_of(node->domain, node->op_type) != CM_LEVEL_CORE)
-            cm_obstacles_add(obstacles, CM_UNSUPPORTED, cm_str(cm_node_describe(node).text),
-                             "its operator is not a core operator");
+            cm_findings_unsupported(findings, cm_str(cm_node_describe(node).text),
+                                    "its operator is not a core operator");
         for (size_t b = 0; b < node->n_bodies; b++)
             if (node->bodies[b].graph)
-                refuse_others(node->bodies[b].graph, obstacles);
+                refuse_others(node->bodies[b].graph, findings);
     }
 }
 
@@ -183,15 +183,15 @@ static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
         /* The plain interpreter judges what passes do; they make operators that are not core. */
         .only = plain || options->core_only ? "" : NULL,
         .without = options->without_passes,
-        .obstacles = &call->obstacles};
+        .findings = &call->findings};
     const struct cm_session_options exec = {.threads = options->threads,
                                             .memory_limit = options->memory_limit,
                                             .backend = options->backend,
                                             .seed = options->seed,
-                                            .obstacles = &call->obstacles};
+                                            .findings = &call->findings};
 
     cm_arena_init(&session->arena, guard);
-    call->obstacles.arena = &session->arena;
+    call->findings.arena = &session->arena;
     if (options->expand) /* patterns would put together again what was expanded */
         lower.without = cm_arena_printf(&session->arena, "patterns,%s",
                                         options->without_passes ? options->without_passes : "")
@@ -201,7 +201,7 @@ static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
         return cm_fail(&call->err, CM_NO_MEMORY, "no memory for the operators");
     const struct cm_module_options module_options = {.registry = registry, .files = file->files};
     struct cm_module *module = cm_module_new(&session->arena, &module_options);
-    cm_api_list_nodes(&call->obstacles, &file->model, registry);
+    cm_api_list_nodes(&call->findings, &file->model, registry);
     CM_TRY(cm_lower_import(module, &file->model, &lower, &session->graph, &call->err));
     cm_api_saw_order((struct cameo_model *)(uintptr_t)session->model, module); /* it is locked */
     if (options->expand)
@@ -209,11 +209,11 @@ static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
     CM_TRY(describe(session, &call->err));
     CM_TRY(cm_lower_graph(session->graph, &lower, &call->err));
     if (options->core_only) {
-        refuse_others(session->graph, &call->obstacles);
-        CM_TRY(cm_obstacles_fail(&call->obstacles, &call->err));
+        refuse_others(session->graph, &call->findings);
+        CM_TRY(cm_findings_fail(&call->findings, &call->err));
     }
     if (plain)
-        return cm_api_check_graph(session->graph, &call->obstacles, &call->err);
+        return cm_api_check_graph(session->graph, &call->findings, &call->err);
     CM_TRY(cm_session_new(session->graph, &exec, &session->exec, &call->err));
     const struct cm_mapped_ranges mapped = cm_external_ranges(&session->arena, file->files);
     cm_session_set_mapped(session->exec, mapped.items, mapped.count);
@@ -285,7 +285,7 @@ enum cameo_status cameo_session_new(const struct cameo_model *model,
 }
 
 /* Did it end in what the list holds? When a budget gave out, the list is gone with its arena. */
-static bool is_listed(enum cm_status status, const struct cm_obstacles *list)
+static bool is_listed(enum cm_status status, const struct cm_findings *list)
 {
     return status == CM_OK || status == CM_BAD_MODEL || status == CM_UNSUPPORTED ||
            ((status == CM_BAD_ARGUMENT || status == CM_NOT_FOUND) && list->total);
@@ -299,14 +299,10 @@ enum cameo_status cameo_model_blockers(const struct cameo_model *model,
     CM_API_NEED(out, err);
     struct new_call call = {.session = NULL};
     enum cm_status status = open_session(&call, model, options);
-    struct cm_obstacle whole = {
-        .status = status, .place = CM_STR(""), .reason = cm_str(call.err.text)};
-    struct cm_obstacles one = {.items = &whole, .count = 1, .total = 1};
 
     *out = NULL;
-    if (is_listed(status, &call.obstacles))
-        status = cm_api_findings(status && !call.obstacles.total ? &one : &call.obstacles, out,
-                                 &call.err);
+    if (is_listed(status, &call.findings))
+        status = cm_api_findings(model, &call.findings, status, out, &call.err);
     cameo_session_free(call.session);
     return cm_api_done(status, &call.err, err);
 }

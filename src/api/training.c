@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/training.h"
 
+#include "base/diagnostics.h"
 #include "base/memory.h"
-#include "graph/obstacles.h"
 
 struct new_call {
     struct cameo_trainer *trainer;
-    struct cm_obstacles obstacles; /* in the trainer's arena */
+    struct cm_findings findings; /* in the trainer's arena */
     struct cm_error err;
 };
 
@@ -100,7 +100,7 @@ static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
     struct cameo_trainer *t = call->trainer;
 
     cm_arena_init(&t->arena, guard);
-    call->obstacles.arena = &t->arena;
+    call->findings.arena = &t->arena;
     keep_text(&t->arena, &t->options.backend);
     keep_text(&t->arena, &t->options.without_passes);
     keep_text(&t->arena, &t->options.with_passes);
@@ -115,7 +115,7 @@ static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
         .split = t->options.gradients,
         .without_passes = t->options.without_passes,
         .with_passes = t->options.with_passes,
-        .obstacles = &call->obstacles};
+        .findings = &call->findings};
     if (!options.registry)
         return cm_fail(&call->err, CM_NO_MEMORY, "no memory for the operators");
     struct cm_model_file *file;
@@ -181,14 +181,10 @@ enum cameo_status cameo_model_training_blockers(struct cameo_model *model,
     CM_API_NEED(out, err);
     struct new_call call = {.trainer = NULL};
     enum cm_status status = open_trainer(&call, model, options);
-    struct cm_obstacle whole = {
-        .status = status, .place = CM_STR(""), .reason = cm_str(call.err.text)};
-    struct cm_obstacles one = {.items = &whole, .count = 1, .total = 1};
 
     *out = NULL;
     if (status == CM_OK || status == CM_BAD_MODEL || status == CM_UNSUPPORTED)
-        status = cm_api_findings(status && !call.obstacles.total ? &one : &call.obstacles, out,
-                                 &call.err);
+        status = cm_api_findings(model, &call.findings, status, out, &call.err);
     cameo_trainer_free(call.trainer);
     return cm_api_done(status, &call.err, err);
 }

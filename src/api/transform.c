@@ -30,17 +30,20 @@ enum cm_status cm_describe_again(struct cameo_model *model, struct cm_guard *gua
     return status;
 }
 
-const struct cameo_text *cm_api_texts(struct cm_arena *arena, const struct cm_str *from,
-                                      size_t count)
+const struct cameo_text *cm_api_notes(struct cm_arena *arena, const struct cm_findings *list,
+                                      size_t *count)
 {
-    struct cameo_text *list = CM_NEW_ARRAY(arena, struct cameo_text, count);
+    struct cameo_text *notes = CM_NEW_ARRAY(arena, struct cameo_text, list->count);
+    const struct cm_finding *note;
 
-    for (size_t i = 0; i < count; i++)
-        list[i] = cm_api_text(arena, from[i]);
-    return list;
+    *count = 0;
+    for (size_t i = 0; (note = cm_findings_next(list, CM_NOTE, &i)) != NULL;)
+        notes[(*count)++] = cm_api_text(arena, note->reason);
+    return notes;
 }
 
 const struct cameo_preparation *cm_api_preparation(struct cm_arena *arena,
+                                                   const struct cameo_model *model,
                                                    const struct cm_prepare_report *from)
 {
     struct cameo_preparation *report = CM_NEW(arena, struct cameo_preparation);
@@ -58,10 +61,8 @@ const struct cameo_preparation *cm_api_preparation(struct cm_arena *arena,
     }
     report->choices = rows;
     report->choice_count = from->n_choices;
-    report->changes = cm_api_texts(arena, from->changes, from->n_changes);
-    report->change_count = from->n_changes;
-    report->blockers = cm_api_texts(arena, from->blockers, from->n_blockers);
-    report->blocker_count = from->n_blockers;
+    report->changes = cm_api_notes(arena, &from->findings, &report->change_count);
+    report->findings = cm_api_findings_in(arena, model, &from->findings);
     report->target = cm_api_text(arena, from->target_name);
     report->loss = cm_api_text(arena, from->loss_name);
     return report;
@@ -108,7 +109,7 @@ static enum cm_status prepare_guarded(struct cm_guard *guard, void *arg)
 
     const enum cm_status status =
         cm_prepare(arena, call->model->file, &options, &report, &call->err);
-    call->report = cm_api_preparation(arena, &report);
+    call->report = cm_api_preparation(arena, call->model, &report);
     CM_TRY(status);
     return cm_describe_again(call->model, guard, &call->err);
 }

@@ -6,31 +6,8 @@
 #ifndef CM_CHECK_CHECK_H
 #define CM_CHECK_CHECK_H
 
-#include "base/map.h"
+#include "base/diagnostics.h"
 #include "onnx/messages.h"
-
-enum cm_severity { CM_WARNING, CM_VIOLATION, CM_NOTE };
-
-struct cm_finding {
-    const char *rule; /* "CK15", "TR5", "ST2": ids are never reused */
-    enum cm_severity severity;
-    struct cm_str
-        place; /* "graph 'main', node 'conv1' (Conv)", "training_info[0].update_binding[2]" */
-    struct cm_str reason;        /* "reads 'x', which nothing before it defines" */
-    const char *help;            /* what to do about it */
-    struct cm_str node, op_type; /* the innermost node of the place; "" where there is none */
-    struct cm_str value; /* of a graph, that it is about: an input, initializer, output; or "" */
-};
-
-struct cm_findings {
-    struct cm_finding *items;
-    size_t count, capacity;
-    size_t violations;    /* findings that are not warnings, those that were cut included */
-    bool cut;             /* there were more than CM_FINDINGS_MAX */
-    struct cm_map blamed; /* addresses of messages that are known to be wrong inside */
-};
-
-enum { CM_FINDINGS_MAX = 1000 };
 
 enum {
     CM_CHECK_STRICT = 1, /* the ST rules are violations rather than warnings */
@@ -48,28 +25,11 @@ enum cm_status cm_check_model(const struct cm_model_proto *model, struct cm_exte
                               unsigned flags, struct cm_arena *arena, struct cm_findings *out,
                               struct cm_error *err) CM_MUST_CHECK;
 
-/* What inference found, one thing. */
-enum cm_inferred_kind {
-    CM_INFERRED_TYPE,     /* a type that the operator does not allow */
-    CM_INFERRED_RULE,     /* shapes, values or attributes that do not fit the operator */
-    CM_INFERRED_DECLARED, /* a declared type is not the inferred one */
-    CM_INFERRED_BOUND,    /* a variable and the value bound to it have different types */
-    CM_INFERRED_NOTHING,  /* inference had to stop */
-    CM_INFERRED_MODE,     /* a node of the inference graph is in training mode */
-    CM_INFERRED_HELD,     /* what it holds of its training is not as described */
-};
-
-struct cm_inferred {
-    enum cm_inferred_kind kind;
-    const void *subject; /* the message of model that it is about; NULL: the model */
-    struct cm_str reason;
-};
-
-/* Adds these to findings about the same model, in the order of the model, with their places; not
- * those about what has a violation already. */
+/* Adds what others found about the same model, by the rules and the subjects that their findings
+ * name: in the order of the model, with their places. Left out: what has a violation already, and
+ * what is merely unsupported. */
 void cm_check_add_inferred(const struct cm_model_proto *model, unsigned flags,
-                           const struct cm_inferred *items, size_t count, struct cm_arena *arena,
-                           struct cm_findings *findings);
+                           const struct cm_findings *inferred, struct cm_findings *findings);
 
 /* What surrounds a message that is checked by itself. Zeroed: the newest IR version, and the newest
  * default operator set as the only import. */

@@ -5,22 +5,23 @@
 
 struct placing {
     struct cm_checker *c;
-    const struct cm_inferred *items;
+    const struct cm_finding *items;
     size_t *next;           /* by item: 1 + the next item about the same message; 0: none */
     struct cm_map subjects; /* address -> 1 + the first item about it */
 };
 
-static const enum cm_rule rules[] = {
-    [CM_INFERRED_TYPE] = CM_RULE_TY1,     [CM_INFERRED_RULE] = CM_RULE_TY2,
-    [CM_INFERRED_DECLARED] = CM_RULE_TY3, [CM_INFERRED_BOUND] = CM_RULE_TR12,
-    [CM_INFERRED_NOTHING] = CM_RULE_TY4,  [CM_INFERRED_HELD] = CM_RULE_TR20,
-    [CM_INFERRED_MODE] = CM_RULE_ST30,
-};
+/* Does it say something of the model, rather than of us? */
+static bool is_of_the_model(const struct cm_finding *item)
+{
+    return item->status == CM_BAD_MODEL || item->status == CM_BAD_ARGUMENT;
+}
 
-static void report_item(struct placing *p, const struct cm_inferred *item,
+static void report_item(struct placing *p, const struct cm_finding *item,
                         const struct cm_model_place *place)
 {
-    cm_report(p->c, rules[item->kind], place, "%.*s", CM_STR_FMT(item->reason));
+    for (size_t i = 0; i < cm_check_rule_count(); i++)
+        if (strcmp(cm_check_rule_at(i)->id, item->rule) == 0)
+            cm_report(p->c, (enum cm_rule)i, place, "%.*s", CM_STR_FMT(item->reason));
 }
 
 static void report_at(struct placing *p, const struct cm_model_place *place)
@@ -110,10 +111,10 @@ static void map_subjects(struct placing *p, size_t count)
 
     p->next = CM_NEW_ARRAY(arena, size_t, count);
     for (size_t i = count; i-- > 0;) {
-        const struct cm_inferred *item = &p->items[i];
+        const struct cm_finding *item = &p->items[i];
         const struct cm_str key = {(const char *)&item->subject, sizeof item->subject};
 
-        if (!item->subject || cm_map_find(&p->c->findings->blamed, key))
+        if (!item->subject || !is_of_the_model(item) || cm_map_find(&p->c->findings->blamed, key))
             continue;
         uint64_t *first = cm_map_insert(&p->subjects, arena, cm_arena_str(arena, key), NULL);
         p->next[i] = (size_t)*first;
@@ -121,15 +122,17 @@ static void map_subjects(struct placing *p, size_t count)
     }
 }
 
-void cm_place_inferred(struct cm_checker *c, const struct cm_inferred *items, size_t count)
+void cm_place_inferred(struct cm_checker *c, const struct cm_findings *inferred)
 {
     const struct cm_model_proto *model = c->model;
-    struct placing p = {.c = c, .items = items};
+    struct placing p = {.c = c, .items = inferred->items};
 
-    map_subjects(&p, count);
-    for (size_t i = 0; i < count; i++)
-        if (!items[i].subject)
-            report_item(&p, &items[i], NULL);
+    map_subjects(&p, inferred->count);
+    for (size_t i = 0; i < inferred->count; i++)
+        if (!p.items[i].subject && is_of_the_model(&p.items[i]))
+            report_item(&p, &p.items[i], NULL);
+    c->findings->total += inferred->total - inferred->count;
+    c->findings->violations += inferred->total - inferred->count;
     if (!p.subjects.count)
         return;
     if (model->graph)

@@ -63,7 +63,7 @@ enum cm_status cm_check_model(const struct cm_model_proto *model, struct cm_exte
                               struct cm_error *err)
 {
     struct run run;
-    *out = (struct cm_findings){0};
+    *out = (struct cm_findings){.arena = arena, .what = "the model is not legal ONNX"};
     struct cm_checker *c = run_begin(&run, arena, out);
 
     (void)err;
@@ -88,22 +88,21 @@ enum cm_status cm_check_model(const struct cm_model_proto *model, struct cm_exte
 }
 
 void cm_check_add_inferred(const struct cm_model_proto *model, unsigned flags,
-                           const struct cm_inferred *items, size_t count, struct cm_arena *arena,
-                           struct cm_findings *findings)
+                           const struct cm_findings *inferred, struct cm_findings *findings)
 {
     struct run run;
-    struct cm_checker *c = run_begin(&run, arena, findings);
+    struct cm_checker *c = run_begin(&run, findings->arena, findings);
 
     c->flags = flags;
     c->model = model;
-    cm_place_inferred(c, items, count);
+    cm_place_inferred(c, inferred);
     (void)run_end(&run);
 }
 
 static struct cm_checker *message_begin(struct run *run, const struct cm_check_context *context,
                                         struct cm_arena *arena, struct cm_findings *out)
 {
-    *out = (struct cm_findings){0};
+    *out = (struct cm_findings){.arena = arena, .what = "the model is not legal ONNX"};
     struct cm_checker *c = run_begin(run, arena, out);
 
     c->files = context->files;

@@ -207,7 +207,7 @@ void cm_examine_node_devices(struct cm_checker *c, const struct cm_model_place *
                              const struct cm_node_proto *node);
 
 /* check_inferred.c */
-void cm_place_inferred(struct cm_checker *c, const struct cm_inferred *items, size_t count);
+void cm_place_inferred(struct cm_checker *c, const struct cm_findings *inferred);
 
 /* check_function.c: the model's function that node calls, or NULL. */
 const struct cm_function_proto *cm_called_function(struct cm_checker *c,

@@ -95,7 +95,6 @@ static struct cm_str printable(struct cm_arena *arena, const char *text, size_t 
 static void name_parts(struct cm_arena *arena, const struct cm_model_place *place,
                        struct cm_finding *out)
 {
-    out->node = out->op_type = out->value = CM_STR("");
     for (; place; place = place->up) {
         if (place->is_value && !out->value.size)
             out->value =
@@ -138,11 +137,10 @@ static void report(struct cm_checker *c, enum cm_rule rule, const struct cm_mode
     const enum cm_severity severity = excused ? CM_NOTE : usual;
     char reason[REASON_SIZE];
 
-    c->findings->violations += severity == CM_VIOLATION;
     if (usual == CM_VIOLATION || speaks_for_inference(row))
         blame(c, place);
     if (c->findings->count == CM_FINDINGS_MAX) {
-        c->findings->cut = true;
+        cm_findings_put(c->findings, &(struct cm_finding){.severity = severity}); /* is counted */
         return;
     }
     const int told = vsnprintf(reason, sizeof reason, format, args);
@@ -153,13 +151,15 @@ static void report(struct cm_checker *c, enum cm_rule rule, const struct cm_mode
         n = more < 0 ? n : cm_min_size(n + (size_t)more, sizeof reason - 1);
     }
     const struct line line = spell_place(place);
-    struct cm_finding *finding = CM_PUSH(c->arena, c->findings);
-    finding->rule = row->id;
-    finding->severity = severity;
-    finding->place = printable(c->arena, line.text, line.size);
-    finding->reason = printable(c->arena, reason, n);
-    finding->help = row->help;
-    name_parts(c->arena, place, finding);
+    struct cm_finding finding = {.status = severity == CM_VIOLATION ? CM_BAD_MODEL : CM_OK,
+                                 .severity = severity,
+                                 .rule = row->id,
+                                 .place = printable(c->scratch, line.text, line.size),
+                                 .reason = printable(c->scratch, reason, n),
+                                 .help = row->help,
+                                 .subject = place ? place->subject : NULL};
+    name_parts(c->scratch, place, &finding);
+    cm_findings_put(c->findings, &finding);
 }
 
 void cm_report(struct cm_checker *c, enum cm_rule rule, const struct cm_model_place *place,

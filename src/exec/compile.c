@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exec/program.h"
 
+#include "base/diagnostics.h"
 #include "graph/function.h"
-#include "graph/obstacles.h"
 
 #include <stdlib.h>
 
@@ -15,21 +15,21 @@ static bool needs_expansion(const struct cm_node *node, void *arg)
     return !cm_node_has_kernel(node);
 }
 
-static void list_blockers(struct cm_obstacles *obstacles, const struct cm_graph *graph)
+static void list_blockers(struct cm_findings *findings, const struct cm_graph *graph)
 {
     for (const struct cm_node *node = graph->first; node; node = node->next) {
         for (size_t i = 0; i < node->n_bodies; i++)
             if (node->bodies[i].graph)
-                list_blockers(obstacles, node->bodies[i].graph);
+                list_blockers(findings, node->bodies[i].graph);
         if (cm_node_has_kernel(node))
             continue;
         const bool old = node->op && node->op->run;
-        const struct cm_str reason =
-            old ? cm_arena_printf(obstacles->arena, "version %lld cannot be upgraded",
-                                  (long long)node->original_version)
-                : CM_STR("no kernel and no function body");
-        cm_obstacles_add(obstacles, CM_UNSUPPORTED, cm_str(cm_node_describe(node).text),
-                         cm_str_text(reason));
+        const struct cm_node_text text = cm_node_describe(node);
+        if (old)
+            cm_findings_unsupported(findings, cm_str(text.text), "version %lld cannot be upgraded",
+                                    (long long)node->original_version);
+        else
+            cm_findings_unsupported(findings, cm_str(text.text), "no kernel and no function body");
     }
 }
 
@@ -37,11 +37,11 @@ static enum cm_status expand(struct cm_session *session, struct cm_graph *graph,
                              struct cm_error *err)
 {
     CM_TRY(cm_graph_inline_all(graph, needs_expansion, NULL, err));
-    struct cm_obstacles own = {.arena = cm_module_arena(graph->module)};
-    struct cm_obstacles *obstacles = session->options.obstacles ? session->options.obstacles : &own;
-    list_blockers(obstacles, graph);
-    session->options.obstacles = NULL; /* lent for this call */
-    return cm_obstacles_fail(obstacles, err);
+    struct cm_findings own = {.arena = cm_module_arena(graph->module)};
+    struct cm_findings *findings = session->options.findings ? session->options.findings : &own;
+    list_blockers(findings, graph);
+    session->options.findings = NULL; /* lent for this call */
+    return cm_findings_fail(findings, err);
 }
 
 /* ---- steps and slots ---- */

@@ -14,14 +14,14 @@
 
 struct cm_session;
 
-struct cm_obstacles;
+struct cm_findings;
 
 struct cm_session_options {
-    int threads;         /* 0: as many as there are cores */
-    size_t memory_limit; /* bytes that one run may hold, weights not counted; 0: none */
-    const char *backend; /* "reference": our own kernels only; NULL: whatever is fastest */
-    uint64_t seed;       /* of random nodes that bring none */
-    struct cm_obstacles *obstacles; /* lent to cm_session_new: receives all that cannot run */
+    int threads;                  /* 0: as many as there are cores */
+    size_t memory_limit;          /* bytes that one run may hold, weights not counted; 0: none */
+    const char *backend;          /* "reference": our own kernels only; NULL: whatever is fastest */
+    uint64_t seed;                /* of random nodes that bring none */
+    struct cm_findings *findings; /* lent to cm_session_new: receives all that cannot run */
     const struct cm_session_update *updates; /* lent to cm_session_new */
     size_t n_updates;
 };

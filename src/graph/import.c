@@ -754,12 +754,12 @@ enum cm_status cm_module_import(struct cm_module *module, const struct cm_model_
     struct cm_error unread;
     err = err ? err : &unread;
     CM_TRY(cm_import_measure(context, err));
-    struct cm_obstacles own = {.arena = module->arena};
-    struct cm_import_report report = {.obstacles = options->obstacles ? options->obstacles : &own,
+    struct cm_findings own = {.arena = module->arena};
+    struct cm_import_report report = {.findings = options->findings ? options->findings : &own,
                                       .judge = options->judge,
-                                      .unsupported = options->unsupported};
+                                      .lists_unsupported = options->lists_unsupported};
     context->report = &report;
-    if (!report.judge || report.unsupported) /* what nobody knows is not wrong */
+    if (!report.judge || report.lists_unsupported) /* what nobody knows is not wrong */
         cm_import_list_missing(context);
     module->context = context;
     module->model = model;
@@ -783,6 +783,6 @@ enum cm_status cm_module_import(struct cm_module *module, const struct cm_model_
     *out = graph;
     if (ended || options->partial)
         return ended ? status : CM_OK;
-    const enum cm_status listed = cm_obstacles_fail(report.obstacles, err);
+    const enum cm_status listed = cm_findings_fail(report.findings, err);
     return listed ? listed : status;
 }

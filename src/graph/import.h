@@ -35,14 +35,14 @@ typedef void cm_built_fn(void *arg, const struct cm_node_proto *proto, struct cm
                          const struct cm_node *call, const cm_value *inputs,
                          const cm_value *outputs);
 
-struct cm_obstacles;
+struct cm_findings;
 
 struct cm_import_options {
     cm_upgrade_fn *upgrade;
-    cm_adopts_fn *adopts;           /* NULL: none; needs upgrade */
-    struct cm_obstacles *obstacles; /* receives everything that cannot be built, may hold more
+    cm_adopts_fn *adopts;         /* NULL: none; needs upgrade */
+    struct cm_findings *findings; /* receives everything that cannot be built, may hold more
                                      already; NULL: only the message tells */
-    cm_opens_fn *opens;             /* NULL: none is */
+    cm_opens_fn *opens;           /* NULL: none is */
     void *opens_arg;
     cm_defines_fn *defines; /* told of every name; NULL: nobody is */
     void *defines_arg;
@@ -67,8 +67,7 @@ struct cm_import_options {
      * contradict what is inferred are listed, and where a node cannot be built, the declared types
      * of its results take their place. Needs partial. */
     bool judge;
-    struct cm_obstacles *unsupported; /* of a model that is judged: what nobody here can run goes
-                                         there; NULL: nowhere */
+    bool lists_unsupported; /* of a model that is judged: what nobody here can run is a warning */
     /* Graphs that each continue the model's, which do not see each other; what they became, in
      * order. */
     const struct cm_graph_proto *const *inner;

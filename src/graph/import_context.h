@@ -4,9 +4,9 @@
 #ifndef CM_GRAPH_IMPORT_CONTEXT_H
 #define CM_GRAPH_IMPORT_CONTEXT_H
 
+#include "base/diagnostics.h"
 #include "graph/import.h"
 #include "graph/module.h"
-#include "graph/obstacles.h"
 
 enum { CM_NESTING_MAX = 64 }; /* graphs inside each other */
 
@@ -21,7 +21,7 @@ struct cm_import_scope {
 /* What the import has found so far that cannot be built. A node that fails is left out and its
  * results are poisoned; what reads those is left out too, without a word. */
 struct cm_import_report {
-    struct cm_obstacles *obstacles;
+    struct cm_findings *findings;
     struct cm_map poisoned; /* address of a graph or id of a scope, then the name */
     struct cm_map visited;  /* addresses of the messages of bodies */
     struct cm_map missing;  /* and of the nodes that cm_import_list_missing has told of */
@@ -29,8 +29,8 @@ struct cm_import_report {
     size_t failures;        /* told or not */
     bool told;              /* the failure under way comes from what is in the list already */
     bool judge;             /* see struct cm_import_options */
-    struct cm_obstacles *unsupported;
-    enum cm_obstacle_kind kind; /* of the failure under way */
+    bool lists_unsupported; /* as there */
+    const char *rule; /* of docs/check-rules.md that the failure under way breaks; NULL: TY2 */
 };
 
 /* What the graph or function at hand declares of its values, by name; filled when it is first asked

@@ -45,7 +45,7 @@ enum cm_status cm_import_judge_operands(struct cm_import_context *context,
         node.outputs[o] = spec->wanted[o]; /* only whether there is one is asked */
     const enum cm_status status = cm_node_conforms(&node, err);
     if (status)
-        context->report->kind = CM_OBSTACLE_TYPE;
+        context->report->rule = "TY1";
     return status;
 }
 
@@ -55,7 +55,7 @@ static const struct cm_value_info_proto *find_declared(struct cm_import_context 
                                                        struct cm_str name)
 {
     struct cm_import_declared *declared = context->declared;
-    struct cm_arena *arena = context->report->obstacles->arena;
+    struct cm_arena *arena = context->report->findings->arena;
 
     if (!declared || !name.size)
         return NULL;
@@ -92,14 +92,14 @@ static const struct cm_type *meet(struct cm_import_context *context, const char 
                                   struct cm_str who)
 {
     struct cm_module *module = context->module;
-    struct cm_arena *arena = context->report->obstacles->arena;
+    struct cm_arena *arena = context->report->findings->arena;
     const struct cm_type *both = cm_type_meet(module->arena, type, declared);
 
     if (both)
         return both;
     const bool told = context->report->told;
     context->report->told = false;
-    context->report->kind = CM_OBSTACLE_DECLARED;
+    context->report->rule = "TY3";
     cm_import_note_failure(
         context, CM_BAD_MODEL, cm_arena_printf(arena, "%s '%.*s'", kind, CM_STR_FMT(info->name)),
         cm_arena_printf(arena, "is declared %s, but %s %s",
@@ -155,12 +155,12 @@ enum cm_status cm_import_judge_results(struct cm_import_context *context,
         const struct cm_type *type = cm_value_get(context->module, outputs[o])->fact.type;
         const enum cm_status status = cm_node_check_result(&node, (int)o, type, err);
         if (status) {
-            context->report->kind = CM_OBSTACLE_TYPE;
+            context->report->rule = "TY1";
             return status;
         }
         if (info)
             declare(context, outputs[o], info, kind_of(context, info),
-                    cm_arena_printf(context->report->obstacles->arena, "%s computes",
+                    cm_arena_printf(context->report->findings->arena, "%s computes",
                                     cm_import_name_node(context->module->arena, proto).data));
     }
     return CM_OK;

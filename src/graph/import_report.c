@@ -41,8 +41,8 @@ bool cm_import_visits(const struct cm_import_context *context, const struct cm_g
     const struct cm_str key = {(const char *)&body, sizeof body};
     bool added = false;
     if (report && !cm_map_find(&report->visited, key))
-        cm_map_insert(&report->visited, report->obstacles->arena,
-                      cm_arena_str(report->obstacles->arena, key), &added);
+        cm_map_insert(&report->visited, report->findings->arena,
+                      cm_arena_str(report->findings->arena, key), &added);
     return added;
 }
 
@@ -58,7 +58,7 @@ static struct cm_str poison_key(struct cm_arena *arena, uintptr_t where, struct 
 void cm_import_poison(struct cm_import_context *context, const struct cm_graph *graph,
                       struct cm_str name)
 {
-    struct cm_arena *arena = context->report->obstacles->arena;
+    struct cm_arena *arena = context->report->findings->arena;
     const uintptr_t where = context->scope ? context->scope->id : (uintptr_t)graph;
     if (name.size)
         cm_map_insert(&context->report->poisoned, arena, poison_key(arena, where, name), NULL);
@@ -71,7 +71,7 @@ bool cm_import_is_poisoned(const struct cm_import_context *context, const struct
     bool found = false;
     if (!report || report->poisoned.count == 0)
         return false;
-    struct cm_arena *arena = report->obstacles->arena;
+    struct cm_arena *arena = report->findings->arena;
     if (context->scope)
         for (const struct cm_import_scope *at = context->scope; at && !found; at = at->outer)
             found = cm_map_find(&report->poisoned, poison_key(arena, at->id, name)) != NULL;
@@ -110,7 +110,7 @@ bool cm_import_is_listed(enum cm_status status)
 
 bool cm_import_may_go_on(const struct cm_import_context *context, enum cm_status status)
 {
-    enum { FAILURES_MAX = 2 * CM_OBSTACLES_MAX };
+    enum { FAILURES_MAX = 2 * CM_FINDINGS_MAX };
     return context->report && cm_import_is_listed(status) &&
            (++context->report->failures <= FAILURES_MAX || context->report->judge);
 }
@@ -120,7 +120,7 @@ void cm_import_begin(const struct cm_import_context *context)
     if (!context->report)
         return;
     context->report->told = false;
-    context->report->kind = CM_OBSTACLE_RULE;
+    context->report->rule = NULL;
 }
 
 void cm_import_is_missing(const struct cm_import_context *context, const struct cm_node_proto *node)
@@ -135,11 +135,11 @@ void cm_import_note_failure(struct cm_import_context *context, enum cm_status st
                             struct cm_str what, const char *reason, const void *subject)
 {
     struct cm_import_report *report = context->report;
-    struct cm_arena *arena = report->obstacles->arena;
-    struct cm_obstacles *list =
-        report->judge && status == CM_UNSUPPORTED ? report->unsupported : report->obstacles;
-    const bool told = report->told && (report->judge || report->obstacles->total > 0);
-    if (!told && list) { /* nothing fails without a word */
+    struct cm_arena *arena = report->findings->arena;
+    struct cm_findings *list = report->findings;
+    const bool is_excused = report->judge && status == CM_UNSUPPORTED;
+    const bool told = report->told && (report->judge || report->findings->total > 0);
+    if (!told && (!is_excused || report->lists_unsupported)) { /* nothing fails without a word */
         const struct cm_str outer =
             !context->place && context->inner
                 ? cm_arena_printf(arena, "inner graph %zu: ", context->inner)
@@ -148,17 +148,20 @@ void cm_import_note_failure(struct cm_import_context *context, enum cm_status st
             context->function
                 ? cm_arena_printf(arena, "function '%.*s': ", CM_STR_FMT(context->function->name))
                 : CM_STR("");
-        struct cm_obstacle *item =
-            cm_obstacles_add(list, status,
-                             cm_arena_printf(arena, "%s%s%s", cm_str_text(function),
-                                             cm_str_text(outer), cm_str_text(what)),
-                             reason);
-        if (item) {
-            item->kind = report->kind;
-            item->subject = subject;
-        }
+        const struct cm_finding finding = {
+            .status = status,
+            .severity = is_excused ? CM_WARNING : CM_VIOLATION,
+            .rule = status == CM_UNSUPPORTED ? NULL
+                    : report->rule           ? report->rule
+                                             : "TY2",
+            .place = cm_arena_printf(arena, "%s%s%s", cm_str_text(function), cm_str_text(outer),
+                                     cm_str_text(what)),
+            .reason = cm_str(reason),
+            .subject = subject};
+        if (status != CM_UNSUPPORTED || !cm_findings_has(list, finding.place))
+            cm_findings_put(list, &finding);
     }
-    report->kind = CM_OBSTACLE_RULE;
+    report->rule = NULL;
     report->told = false;
 }
 
@@ -226,8 +229,8 @@ static void note_missing(struct cm_import_context *context, const struct cm_node
 {
     struct cm_import_report *report = context->report;
     const struct cm_str key = {(const char *)&node, sizeof node};
-    cm_map_insert(&report->missing, report->obstacles->arena,
-                  cm_arena_str(report->obstacles->arena, key), NULL);
+    cm_map_insert(&report->missing, report->findings->arena,
+                  cm_arena_str(report->findings->arena, key), NULL);
     cm_import_note_failure(context, CM_UNSUPPORTED,
                            cm_import_name_node(context->module->arena, node), reason, node);
 }

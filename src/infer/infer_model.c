@@ -82,9 +82,8 @@ static bool is_variable(void *arg, const struct cm_tensor_proto *initializer)
 static struct cm_import_options import_options(struct cm_inferring *i)
 {
     struct cm_infer_report *report = i->report;
-    return (struct cm_import_options){.obstacles = &report->problems,
-                                      .unsupported = i->options->strict ? &report->problems
-                                                                        : &report->unsupported,
+    return (struct cm_import_options){.findings = &report->findings,
+                                      .lists_unsupported = true,
                                       .opens = is_variable,
                                       .opens_arg = &i->variables,
                                       .constant_defaults = !i->options->open_inputs,
@@ -113,7 +112,7 @@ static void note_variables(struct cm_inferring *i, const struct cm_entries *bind
 static void check_bindings(struct cm_inferring *i, size_t entry, const struct cm_entries *bindings,
                            const struct cm_graph *variables, const struct cm_graph *results)
 {
-    struct cm_arena *arena = i->report->problems.arena;
+    struct cm_arena *arena = i->report->findings.arena;
     const struct cm_symbols *symbols = cm_module_symbols(i->module);
     for (size_t b = 0; b < bindings->count; b++) {
         const struct cm_entry_proto *binding = &bindings->items[b];
@@ -125,12 +124,11 @@ static void check_bindings(struct cm_inferring *i, size_t entry, const struct cm
         const struct cm_type *given = cm_value_get(i->module, value)->fact.type;
         if (cm_type_meet(i->scratch, wanted, given))
             continue;
-        const struct cm_str reason =
-            cm_arena_printf(arena, "'%.*s' is %s, but the variable '%.*s' is %s",
-                            CM_STR_FMT(binding->value), cm_type_print(arena, symbols, given).data,
-                            CM_STR_FMT(binding->key), cm_type_print(arena, symbols, wanted).data);
-        cm_obstacles_add(&i->report->problems, CM_BAD_MODEL,
-                         cm_arena_printf(arena, "training info %zu", entry), cm_str_text(reason));
+        cm_findings_add(&i->report->findings, CM_BAD_MODEL,
+                        cm_arena_printf(arena, "training info %zu", entry),
+                        "'%.*s' is %s, but the variable '%.*s' is %s", CM_STR_FMT(binding->value),
+                        cm_type_print(arena, symbols, given).data, CM_STR_FMT(binding->key),
+                        cm_type_print(arena, symbols, wanted).data);
     }
 }
 
@@ -184,7 +182,7 @@ static enum cm_status import_all(struct cm_inferring *i, struct cm_error *err)
 }
 
 /* The importer counts graphs that continue the main one; here they are algorithms. */
-static void name_algorithms(struct cm_obstacles *list)
+static void name_algorithms(struct cm_findings *list)
 {
     static const char before[] = "inner graph ";
     for (size_t o = 0; o < list->count; o++) {
@@ -228,7 +226,9 @@ enum cm_status cm_infer_model(struct cm_arena *arena, struct cm_model_file *file
     struct cm_inferring i = {
         .arena = arena, .scratch = &scratch, .file = file, .options = options, .report = report};
 
-    *report = (struct cm_infer_report){.problems.arena = arena, .unsupported.arena = arena};
+    *report = (struct cm_infer_report){.findings = {.arena = arena,
+                                                    .rule = "infer",
+                                                    .what = "types and shapes cannot be inferred"}};
     cm_arena_init(&scratch, arena->guard);
     i.module = cm_module_new(
         &scratch,
@@ -239,10 +239,11 @@ enum cm_status cm_infer_model(struct cm_arena *arena, struct cm_model_file *file
                                                    (size_t)NODES_MAX});
     enum cm_status status = import_all(&i, err);
     if (status == CM_OK) {
-        name_algorithms(&report->problems);
-        name_algorithms(&report->unsupported);
+        name_algorithms(&report->findings);
+        if (options->strict)
+            cm_findings_raise(&report->findings);
         if (!options->partial)
-            status = cm_obstacles_fail(&report->problems, err);
+            status = cm_findings_fail(&report->findings, err);
     }
     if (status == CM_OK)
         write_all(&i);

@@ -4,8 +4,8 @@
 #ifndef CM_INFER_INFER_MODEL_H
 #define CM_INFER_INFER_MODEL_H
 
+#include "base/diagnostics.h"
 #include "graph/import.h"
-#include "graph/obstacles.h"
 #include "onnx/model_file.h"
 
 /* How a graph is imported: with the upgrades that make its nodes those whose rules are known. */
@@ -37,7 +37,7 @@ struct cm_infer_report {
         struct cm_inferred_value *items;
         size_t count, capacity;
     } values;
-    struct cm_obstacles problems, unsupported;
+    struct cm_findings findings; /* problems, and as warnings what is merely not supported */
 };
 
 /* Changes the messages of file, or nothing where there are problems and partial is not set: then it

@@ -115,7 +115,7 @@ enum cm_status cm_lower_import(struct cm_module *module, const struct cm_model_p
                                const struct cm_lower_options *options, struct cm_graph **out,
                                struct cm_error *err)
 {
-    const struct cm_import_options import = {.obstacles = options ? options->obstacles : NULL};
+    const struct cm_import_options import = {.findings = options ? options->findings : NULL};
     return cm_lower_import_as(module, model, &import, out, err);
 }
 

@@ -10,7 +10,7 @@
 
 #include "rewrite/pass.h"
 
-struct cm_obstacles;
+struct cm_findings;
 
 enum cm_pass_kind {
     CM_PASS_USUAL,
@@ -47,7 +47,7 @@ struct cm_lower_options {
     bool keep_operators;      /* those without a kernel too: the graph is written, not run */
     cm_lower_after_fn *after; /* may be NULL */
     void *after_arg;
-    struct cm_obstacles *obstacles; /* receives what cannot be built; may be NULL */
+    struct cm_findings *findings; /* receives what cannot be built; may be NULL */
 };
 
 /* Refuses names that no pass has and required ones in `without`. options may be NULL. */

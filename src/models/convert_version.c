@@ -226,11 +226,11 @@ static struct cm_graph_proto *without_unknown(struct conversion *c, struct cm_gr
 static enum cm_status import_part(struct conversion *c, const struct cm_model_proto *model,
                                   const struct cm_graph_proto *appended,
                                   const struct cm_graph_proto *const *around, size_t n_around,
-                                  struct cm_obstacles *obstacles)
+                                  struct cm_findings *findings)
 {
     const struct cm_import_options options = {.upgrade = cm_upgrade_node,
                                               .adopts = cm_upgrade_adopts,
-                                              .obstacles = obstacles,
+                                              .findings = findings,
                                               .opens = is_variable,
                                               .opens_arg = c,
                                               .built = note_node,
@@ -249,7 +249,7 @@ static enum cm_status import_part(struct conversion *c, const struct cm_model_pr
 static enum cm_status import_all(struct conversion *c)
 {
     struct cm_model_proto *model = CM_NEW(c->arena, struct cm_model_proto);
-    struct cm_obstacles found = {.arena = c->arena};
+    struct cm_findings found = {.arena = c->arena};
 
     *model = *c->model;
     model->graph = without_unknown(c, c->model->graph);
@@ -268,8 +268,7 @@ static enum cm_status import_all(struct conversion *c)
     }
     for (size_t i = 0; i < found.count; i++)
         if (found.items[i].status != CM_UNSUPPORTED) {
-            cm_obstacles_add(&c->report->broken, found.items[i].status, found.items[i].place,
-                             cm_str_text(found.items[i].reason));
+            cm_findings_put(&c->report->broken, &found.items[i]);
             *cm_map_insert(&c->broken, c->arena, found.items[i].place, NULL) =
                 (uint64_t)(uintptr_t)found.items[i].reason.data;
         }
@@ -294,7 +293,7 @@ static enum cm_status list_failure(struct conversion *c, const struct cm_node_pr
 {
     if (status != CM_UNSUPPORTED && status != CM_BAD_MODEL && status != CM_BAD_ARGUMENT)
         return status;
-    cm_obstacles_add(&c->report->obstacles, CM_UNSUPPORTED, place_of(c, node), c->err->text);
+    cm_findings_unsupported(&c->report->findings, place_of(c, node), "%s", c->err->text);
     *c->err = (struct cm_error){0};
     return CM_OK;
 }
@@ -402,10 +401,9 @@ static void check_operands(struct conversion *c, const struct cm_node_proto *nod
 {
     for (size_t i = 0; i < node->input.count; i++)
         if (node->input.items[i].size && !cm_map_find(&c->taken, node->input.items[i]))
-            cm_obstacles_add(&c->report->obstacles, CM_BAD_MODEL, place_of(c, node),
-                             cm_arena_printf(c->arena, "reads '%.*s', which nothing defines",
-                                             CM_STR_FMT(node->input.items[i]))
-                                 .data);
+            cm_findings_add(&c->report->findings, CM_BAD_MODEL, place_of(c, node),
+                            "reads '%.*s', which nothing defines",
+                            CM_STR_FMT(node->input.items[i]));
 }
 
 /* The node was not built: itself broken, or behind one that is, or that nobody knows. */
@@ -662,7 +660,9 @@ enum cm_status cm_convert_version(struct cm_arena *arena, struct cm_model_file *
                            .err = err};
 
     *report = (struct cm_version_report){
-        .obstacles = {.arena = arena}, .broken = {.arena = arena}, .fixed = {NULL, 0}};
+        .findings = {.arena = arena, .rule = "convert", .what = "the model cannot be converted"},
+        .broken = {.arena = arena},
+        .fixed = {NULL, 0}};
     if (!file->model.graph)
         return cm_fail(err, CM_BAD_MODEL, "the model has no graph");
     c.writer = (struct cm_node_writer){
@@ -676,8 +676,8 @@ enum cm_status cm_convert_version(struct cm_arena *arena, struct cm_model_file *
     CM_TRY(survey(&c));
     CM_TRY(import_all(&c));
     CM_TRY(convert_all(&c));
-    if (report->obstacles.count)
-        return cm_obstacles_fail(&report->obstacles, err);
+    if (report->findings.count)
+        return cm_findings_fail(&report->findings, err);
     CM_TRY(put_in_place(&c, targets));
     file->to_ship = true;
     return CM_OK;

@@ -10,7 +10,7 @@
 #ifndef CM_MODELS_CONVERT_VERSION_H
 #define CM_MODELS_CONVERT_VERSION_H
 
-#include "graph/obstacles.h"
+#include "base/diagnostics.h"
 #include "onnx/model_file.h"
 
 /* Nodes of one operator that were written in another version. */
@@ -25,15 +25,15 @@ struct cm_version_report {
         struct cm_version_change *items;
         size_t count, capacity;
     } changes;
-    struct cm_opsets before;       /* what the model imported, of the domains that changed */
-    struct cm_obstacles obstacles; /* what cannot be written */
-    struct cm_obstacles broken;    /* what could not be typed, and is left as it is */
-    struct cm_strs fixed;          /* inputs whose default became an attribute, and are gone */
-    size_t kept, changed;          /* nodes of the file */
+    struct cm_opsets before;     /* what the model imported, of the domains that changed */
+    struct cm_findings findings; /* what cannot be written */
+    struct cm_findings broken;   /* what could not be typed, and is left as it is */
+    struct cm_strs fixed;        /* inputs whose default became an attribute, and are gone */
+    size_t kept, changed;        /* nodes of the file */
     int64_t ir, ir_before;
 };
 
-/* Changes the model of file, in arena, unless report->obstacles has anything, which is the status
+/* Changes the model of file, in arena, unless report->findings has anything, which is the status
  * CM_UNSUPPORTED. targets: a version for each domain that is to change; others stay. */
 enum cm_status cm_convert_version(struct cm_arena *arena, struct cm_model_file *file,
                                   const struct cm_opsets *targets, struct cm_version_report *report,

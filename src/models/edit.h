@@ -1,31 +1,15 @@
 /* Edits of the file's own messages: parts of a model cut out, two joined, names and shapes changed.
  * What an edit does not touch keeps its bytes. Every edit looks first and changes afterwards: when
- * there is a problem, all problems are in the report and no message was changed. Nothing here knows
- * what an operator does; types that the file does not say are asked of the caller. */
+ * something stands in the way, the findings have all of it as violations and no message was
+ * changed; notes say what an edit did besides what it was asked for. Nothing here knows what an
+ * operator does; types that the file does not say are asked of the caller. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_MODELS_EDIT_H
 #define CM_MODELS_EDIT_H
 
-#include "base/map.h"
+#include "base/diagnostics.h"
 #include "graph/type.h"
 #include "onnx/model_file.h"
-
-struct cm_sentences {
-    struct cm_str *items;
-    size_t count, capacity;
-};
-
-/* What an edit did beside what it was asked for, or all that stands in its way. */
-struct cm_edit_report {
-    struct cm_arena *arena; /* of the model: sentences and new messages live here */
-    struct cm_sentences changes, problems;
-};
-
-void cm_edit_note(struct cm_edit_report *report, const char *format, ...) CM_PRINTF(2, 3);
-void cm_edit_problem(struct cm_edit_report *report, const char *format, ...) CM_PRINTF(2, 3);
-/* CM_OK when there are no problems, else status, with as many of them as a message holds. */
-enum cm_status cm_edit_outcome(const struct cm_edit_report *report, enum cm_status status,
-                               struct cm_error *err) CM_MUST_CHECK;
 
 /* ---- names ---- */
 
@@ -64,14 +48,12 @@ const char *cm_nearest_hint(const struct cm_nearest *nearest, struct cm_arena *a
 
 /* ---- edits ---- */
 
-struct cm_obstacles;
-
 /* Finds the types of values of the main graph by inference, as far as that can be: types[i] is NULL
- * where nothing is known of names[i]. obstacles, unless NULL, receives what cannot be typed. */
+ * where nothing is known of names[i]. findings, unless NULL, receives what cannot be typed. */
 typedef enum cm_status cm_edit_infer_fn(void *arg, const struct cm_model_proto *model,
                                         const struct cm_str *names, size_t count,
-                                        struct cm_type_proto **types,
-                                        struct cm_obstacles *obstacles, struct cm_error *err);
+                                        struct cm_type_proto **types, struct cm_findings *findings,
+                                        struct cm_error *err);
 
 struct cm_edit_types {
     cm_edit_infer_fn *infer;
@@ -86,13 +68,13 @@ struct cm_str_list {
 /* Leaves of the graph what leads from inputs to outputs. */
 enum cm_status cm_edit_extract(struct cm_model_file *file, struct cm_str_list inputs,
                                struct cm_str_list outputs, const struct cm_edit_types *types,
-                               struct cm_arena *scratch, struct cm_edit_report *report,
+                               struct cm_arena *scratch, struct cm_findings *findings,
                                struct cm_error *err) CM_MUST_CHECK;
 
 /* Makes values of the graph outputs as well, after those it has; none named: all that nodes
  * compute. */
 enum cm_status cm_edit_expose(struct cm_model_file *file, struct cm_str_list names,
-                              struct cm_arena *scratch, struct cm_edit_report *report,
+                              struct cm_arena *scratch, struct cm_findings *findings,
                               struct cm_error *err) CM_MUST_CHECK;
 
 enum cm_renaming_kind { CM_RENAME_VALUE, CM_RENAME_NODE, CM_RENAME_DIM };
@@ -103,7 +85,7 @@ struct cm_renaming {
 };
 
 enum cm_status cm_edit_rename(struct cm_model_file *file, const struct cm_renaming *renamings,
-                              size_t count, struct cm_arena *scratch, struct cm_edit_report *report,
+                              size_t count, struct cm_arena *scratch, struct cm_findings *findings,
                               struct cm_error *err) CM_MUST_CHECK;
 
 struct cm_merge_pair {
@@ -120,7 +102,7 @@ struct cm_merge_options {
  * good for nothing else any more. */
 enum cm_status cm_edit_merge(struct cm_model_file *file, struct cm_model_file *second,
                              const struct cm_merge_options *options, struct cm_arena *scratch,
-                             struct cm_edit_report *report, struct cm_error *err) CM_MUST_CHECK;
+                             struct cm_findings *findings, struct cm_error *err) CM_MUST_CHECK;
 
 struct cm_reshaping {
     struct cm_str name; /* of an input, or of a dimension */
@@ -130,7 +112,7 @@ struct cm_reshaping {
 /* Changes the shapes of inputs, and of what follows from them. */
 enum cm_status cm_edit_set_shapes(struct cm_model_file *file, const struct cm_reshaping *changes,
                                   size_t count, const struct cm_edit_types *types,
-                                  struct cm_arena *scratch, struct cm_edit_report *report,
+                                  struct cm_arena *scratch, struct cm_findings *findings,
                                   struct cm_error *err) CM_MUST_CHECK;
 
 #endif

@@ -17,7 +17,7 @@ struct cut {
     struct cm_model_proto *model;
     struct cm_graph_proto *graph;
     struct cm_arena *scratch;
-    struct cm_edit_report *report;
+    struct cm_findings *findings;
     struct cm_map definitions; /* name to 1 + index of places */
     struct {
         struct place *items;
@@ -82,8 +82,8 @@ static void refuse_unknown(struct cut *c, const char *what, struct cm_str name)
     for (size_t n = 0; n < c->graph->node.count; n++)
         for (size_t o = 0; o < c->graph->node.items[n].output.count; o++)
             cm_nearest_try(&nearest, c->graph->node.items[n].output.items[o]);
-    cm_edit_problem(c->report, "%s '%.*s' is not a value of the graph%s", what, CM_STR_FMT(name),
-                    cm_nearest_hint(&nearest, c->scratch));
+    cm_findings_refuse(c->findings, "%s '%.*s' is not a value of the graph%s", what,
+                       CM_STR_FMT(name), cm_nearest_hint(&nearest, c->scratch));
 }
 
 static bool follow(void *arg, struct cm_str name)
@@ -112,8 +112,8 @@ static void reach(struct cut *c, struct cm_str name)
     if (wanted) {
         *wanted = 2;
     } else if (!place) {
-        cm_edit_problem(c->report, "'%.*s' is read, but nothing in the graph defines it",
-                        CM_STR_FMT(name));
+        cm_findings_refuse(c->findings, "'%.*s' is read, but nothing in the graph defines it",
+                           CM_STR_FMT(name));
     } else if (place->kind == IS_INITIALIZER) {
         c->keeps_initializer[place->index] = true;
     } else if (place->kind == IS_SPARSE) {
@@ -121,10 +121,11 @@ static void reach(struct cut *c, struct cm_str name)
     } else if (place->kind == IS_INPUT) {
         *cm_map_insert(&c->missing, c->scratch, name, NULL) = 1;
         if (!c->own_inputs)
-            cm_edit_problem(c->report,
-                            "input '%.*s' of the model is needed as well: add it to the inputs, or "
-                            "a value between it and the outputs",
-                            CM_STR_FMT(name));
+            cm_findings_refuse(
+                c->findings,
+                "input '%.*s' of the model is needed as well: add it to the inputs, or "
+                "a value between it and the outputs",
+                CM_STR_FMT(name));
     } else if (!c->keeps_node[place->index]) {
         c->keeps_node[place->index] = true;
         cm_node_each_read(c->scratch, &c->graph->node.items[place->index], follow, c);
@@ -217,9 +218,10 @@ static void choose_entries(struct cut *c)
         for (size_t k = 0; !e.gone.size && k < e.carried.count; k++)
             follow(c, e.carried.items[k]);
         if (e.gone.size)
-            cm_edit_note(c->report,
-                         "training info %zu is dropped: it needs '%.*s', which is not in the part",
-                         i, CM_STR_FMT(e.gone));
+            cm_findings_note(
+                c->findings,
+                "training info %zu is dropped: it needs '%.*s', which is not in the part", i,
+                CM_STR_FMT(e.gone));
     }
     reach_all(c);
 }
@@ -282,9 +284,9 @@ static enum cm_status describe(struct cut *c, struct cm_str_list names, const ch
         else
             out[i] = made_info(names.items[i], type);
         if (!out[i].type)
-            cm_edit_problem(c->report,
-                            "the type of %s '%.*s' is neither in the file nor can it be inferred",
-                            what, CM_STR_FMT(names.items[i]));
+            cm_findings_refuse(
+                c->findings, "the type of %s '%.*s' is neither in the file nor can it be inferred",
+                what, CM_STR_FMT(names.items[i]));
     }
     return CM_OK;
 }
@@ -341,8 +343,9 @@ static void keep_value_infos(struct cut *c, struct cm_str_list inputs, struct cm
                    !cm_name_set_has(&taken, g->value_info.items[i].name));
     for (size_t i = 0; i < g->value_info.count; i++)
         cm_name_set_add(&taken, g->value_info.items[i].name);
-    struct cm_value_info_proto *items = cm_list_extended_by(
-        c->report->arena, g->value_info.items, g->value_info.count, g->output.count, sizeof *items);
+    struct cm_value_info_proto *items =
+        cm_list_extended_by(c->findings->arena, g->value_info.items, g->value_info.count,
+                            g->output.count, sizeof *items);
     for (size_t i = 0; i < g->output.count; i++)
         if (cm_map_find(&c->reached, g->output.items[i].name) && g->output.items[i].type &&
             !cm_name_set_has(&taken, g->output.items[i].name))
@@ -409,8 +412,8 @@ static void take_names(struct cut *c, const char *what, struct cm_str_list names
 
     for (size_t i = 0; i < names.count; i++) {
         if (cm_name_set_has(&seen, names.items[i]))
-            cm_edit_problem(c->report, "%s '%.*s' is named twice", what,
-                            CM_STR_FMT(names.items[i]));
+            cm_findings_refuse(c->findings, "%s '%.*s' is named twice", what,
+                               CM_STR_FMT(names.items[i]));
         else if (!find(c, names.items[i]))
             refuse_unknown(c, what, names.items[i]);
         cm_name_set_add(&seen, names.items[i]);
@@ -442,13 +445,13 @@ static void begin(struct cut *c)
 
 enum cm_status cm_edit_extract(struct cm_model_file *file, struct cm_str_list inputs,
                                struct cm_str_list outputs, const struct cm_edit_types *types,
-                               struct cm_arena *scratch, struct cm_edit_report *report,
+                               struct cm_arena *scratch, struct cm_findings *findings,
                                struct cm_error *err)
 {
     struct cut c = {.model = &file->model,
                     .graph = file->model.graph,
                     .scratch = scratch,
-                    .report = report,
+                    .findings = findings,
                     .own_inputs = inputs.count == 0};
 
     if (!c.graph)
@@ -466,19 +469,19 @@ enum cm_status cm_edit_extract(struct cm_model_file *file, struct cm_str_list in
     reach_all(&c);
     for (size_t i = 0; i < inputs.count; i++)
         if (find(&c, inputs.items[i]) && cm_map_get(&c.wanted, inputs.items[i], 0) == 1)
-            cm_edit_problem(report, "input '%.*s' leads to none of the outputs: leave it out",
-                            CM_STR_FMT(inputs.items[i]));
+            cm_findings_refuse(findings, "input '%.*s' leads to none of the outputs: leave it out",
+                               CM_STR_FMT(inputs.items[i]));
     if (c.own_inputs)
         inputs = names_of(scratch, &c.graph->input, &c.missing);
-    CM_TRY(cm_edit_outcome(report, CM_BAD_ARGUMENT, err));
+    CM_TRY(cm_findings_fail(findings, err));
     choose_entries(&c);
-    struct cm_value_info_proto *in_infos = CM_NEW_ARRAY(report->arena, struct cm_value_info_proto,
+    struct cm_value_info_proto *in_infos = CM_NEW_ARRAY(findings->arena, struct cm_value_info_proto,
                                                         inputs.count + c.graph->input.count);
     struct cm_value_info_proto *out_infos =
-        CM_NEW_ARRAY(report->arena, struct cm_value_info_proto, outputs.count);
+        CM_NEW_ARRAY(findings->arena, struct cm_value_info_proto, outputs.count);
     CM_TRY(describe(&c, inputs, "input", types, in_infos, err));
     CM_TRY(describe(&c, outputs, "output", types, out_infos, err));
-    CM_TRY(cm_edit_outcome(report, CM_BAD_ARGUMENT, err));
+    CM_TRY(cm_findings_fail(findings, err));
     apply(&c, inputs, in_infos, outputs, out_infos);
     return CM_OK;
 }
@@ -486,11 +489,13 @@ enum cm_status cm_edit_extract(struct cm_model_file *file, struct cm_str_list in
 /* ---- values made outputs ---- */
 
 enum cm_status cm_edit_expose(struct cm_model_file *file, struct cm_str_list names,
-                              struct cm_arena *scratch, struct cm_edit_report *report,
+                              struct cm_arena *scratch, struct cm_findings *findings,
                               struct cm_error *err)
 {
-    struct cut c = {
-        .model = &file->model, .graph = file->model.graph, .scratch = scratch, .report = report};
+    struct cut c = {.model = &file->model,
+                    .graph = file->model.graph,
+                    .scratch = scratch,
+                    .findings = findings};
     struct cm_name_set given = {.arena = scratch};
     struct {
         struct cm_str *items;
@@ -501,7 +506,7 @@ enum cm_status cm_edit_expose(struct cm_model_file *file, struct cm_str_list nam
         return cm_fail(err, CM_BAD_MODEL, "the model has no graph");
     begin(&c);
     take_names(&c, "value", names);
-    CM_TRY(cm_edit_outcome(report, CM_BAD_ARGUMENT, err));
+    CM_TRY(cm_findings_fail(findings, err));
     struct cm_graph_proto *g = c.graph;
     for (size_t i = 0; i < g->output.count; i++)
         cm_name_set_add(&given, g->output.items[i].name);
@@ -520,7 +525,7 @@ enum cm_status cm_edit_expose(struct cm_model_file *file, struct cm_str_list nam
     note_infos(&infos, scratch, &g->input);
     note_infos(&infos, scratch, &g->value_info);
     struct cm_value_info_proto *items = cm_list_extended_by(
-        report->arena, g->output.items, g->output.count, more.count, sizeof *items);
+        findings->arena, g->output.items, g->output.count, more.count, sizeof *items);
     for (size_t i = 0; i < more.count; i++) {
         const struct cm_value_info_proto *info =
             (const void *)(uintptr_t)cm_map_get(&infos, more.items[i], 0);

@@ -26,7 +26,7 @@ struct merge {
     struct side first, second;
     const struct cm_merge_options *options;
     struct cm_arena *scratch;
-    struct cm_edit_report *report;
+    struct cm_findings *findings;
 };
 
 static struct cm_str prefixed(struct cm_arena *arena, struct cm_str prefix, struct cm_str name)
@@ -60,18 +60,19 @@ static void check_pair(struct merge *m, const struct cm_merge_pair *pair)
     const struct cm_type *a, *b;
 
     if (!output)
-        cm_edit_problem(m->report, "the first model has no output '%.*s'",
-                        CM_STR_FMT(pair->output));
+        cm_findings_refuse(m->findings, "the first model has no output '%.*s'",
+                           CM_STR_FMT(pair->output));
     if (!input)
-        cm_edit_problem(m->report, "the second model has no input '%.*s'", CM_STR_FMT(pair->input));
+        cm_findings_refuse(m->findings, "the second model has no input '%.*s'",
+                           CM_STR_FMT(pair->input));
     if (!output || !input || !output->type || !input->type ||
         cm_type_from_proto(m->scratch, symbols, output->type, &a, NULL) != CM_OK ||
         cm_type_from_proto(m->scratch, symbols, input->type, &b, NULL) != CM_OK ||
         cm_type_meet(m->scratch, a, b))
         return;
-    cm_edit_problem(m->report, "output '%.*s' is %.*s, but input '%.*s' is %.*s",
-                    CM_STR_FMT(pair->output), CM_STR_FMT(cm_type_print(m->scratch, symbols, a)),
-                    CM_STR_FMT(pair->input), CM_STR_FMT(cm_type_print(m->scratch, symbols, b)));
+    cm_findings_refuse(m->findings, "output '%.*s' is %.*s, but input '%.*s' is %.*s",
+                       CM_STR_FMT(pair->output), CM_STR_FMT(cm_type_print(m->scratch, symbols, a)),
+                       CM_STR_FMT(pair->input), CM_STR_FMT(cm_type_print(m->scratch, symbols, b)));
 }
 
 static void check_map(struct merge *m)
@@ -81,7 +82,8 @@ static void check_map(struct merge *m)
         bool added;
         *cm_map_insert(&m->second.connected, m->scratch, pair->input, &added) = i + 1;
         if (!added)
-            cm_edit_problem(m->report, "input '%.*s' is connected twice", CM_STR_FMT(pair->input));
+            cm_findings_refuse(m->findings, "input '%.*s' is connected twice",
+                               CM_STR_FMT(pair->input));
         check_pair(m, pair);
     }
 }
@@ -156,13 +158,14 @@ static void check_clashes(struct merge *m)
     count = list_common(&m->second.outer, &m->first.inner, count, text, sizeof text);
     count = list_common(&m->second.inner, &m->first.outer, count, text, sizeof text);
     if (count > NAMED_MAX)
-        cm_edit_problem(m->report,
-                        "both models have values called %.700s and %zu more: give one of them a "
-                        "prefix",
-                        text, count - NAMED_MAX);
+        cm_findings_refuse(m->findings,
+                           "both models have values called %.700s and %zu more: give one of them a "
+                           "prefix",
+                           text, count - NAMED_MAX);
     else if (count)
-        cm_edit_problem(m->report, "both models have %s called %.700s: give one of them a prefix",
-                        count == 1 ? "a value" : "values", text);
+        cm_findings_refuse(m->findings,
+                           "both models have %s called %.700s: give one of them a prefix",
+                           count == 1 ? "a value" : "values", text);
 }
 
 static const struct cm_opset_proto *find_opset(const struct cm_opsets *list, struct cm_str domain)
@@ -183,12 +186,12 @@ static void check_opsets(struct merge *m)
         if (!other || other->version == b->items[i].version)
             continue;
         const bool first_is_older = other->version < b->items[i].version;
-        cm_edit_problem(m->report,
-                        "the models import different versions of %.*s, %lld and %lld: bring the "
-                        "%s to the newer one with 'cameo upgrade'",
-                        CM_STR_FMT(domain.size ? domain : CM_STR("ai.onnx")),
-                        (long long)other->version, (long long)b->items[i].version,
-                        first_is_older ? "first" : "second");
+        cm_findings_refuse(m->findings,
+                           "the models import different versions of %.*s, %lld and %lld: bring the "
+                           "%s to the newer one with 'cameo upgrade'",
+                           CM_STR_FMT(domain.size ? domain : CM_STR("ai.onnx")),
+                           (long long)other->version, (long long)b->items[i].version,
+                           first_is_older ? "first" : "second");
     }
 }
 
@@ -206,11 +209,12 @@ static void check_metadata(struct merge *m, const struct cm_entries *a, const st
     for (size_t i = 0; i < b->count; i++) {
         const struct cm_entry_proto *other = find_entry(a, b->items[i].key);
         if (other && !cm_str_equal(other->value, b->items[i].value))
-            cm_edit_problem(m->report,
-                            "metadata '%.*s' of the %s is '%.*s' in the first model and '%.*s' in "
-                            "the second",
-                            CM_STR_FMT(other->key), whose, CM_STR_FMT(other->value),
-                            CM_STR_FMT(b->items[i].value));
+            cm_findings_refuse(
+                m->findings,
+                "metadata '%.*s' of the %s is '%.*s' in the first model and '%.*s' in "
+                "the second",
+                CM_STR_FMT(other->key), whose, CM_STR_FMT(other->value),
+                CM_STR_FMT(b->items[i].value));
     }
 }
 
@@ -248,10 +252,11 @@ static bool *common_functions(struct merge *m)
         const struct cm_function_proto *f = &m->first.model->functions.items[other - 1];
         common[i] = cm_message_equal(&cm_function_info, f, g, m->scratch, NULL);
         if (!common[i])
-            cm_edit_problem(m->report,
-                            "both models have a function '%.*s', and they differ: give one of the "
-                            "models a prefix",
-                            CM_STR_FMT(g->name));
+            cm_findings_refuse(
+                m->findings,
+                "both models have a function '%.*s', and they differ: give one of the "
+                "models a prefix",
+                CM_STR_FMT(g->name));
     }
     return common;
 }
@@ -272,7 +277,7 @@ static enum cm_status prefix_call(void *arg, const struct cm_message_info *info,
         !cm_map_find(&p->functions,
                      cm_function_key(p->m->scratch, node->domain, node->op_type, node->overload)))
         return CM_OK;
-    node->op_type = prefixed(p->m->report->arena, p->side->prefix, node->op_type);
+    node->op_type = prefixed(p->m->findings->arena, p->side->prefix, node->op_type);
     cm_msg_set(msg, CM_NODE_OP_TYPE);
     return CM_OK;
 }
@@ -289,7 +294,7 @@ static enum cm_status prefix_functions(struct merge *m, struct side *side)
     CM_TRY(cm_message_walk(&cm_model_info, side->model, prefix_call, &p));
     for (size_t i = 0; i < side->model->functions.count; i++) {
         struct cm_function_proto *f = &side->model->functions.items[i];
-        f->name = prefixed(m->report->arena, side->prefix, f->name);
+        f->name = prefixed(m->findings->arena, side->prefix, f->name);
         cm_msg_set(&f->msg, CM_FUNCTION_NAME);
     }
     return CM_OK;
@@ -301,9 +306,9 @@ static bool rename_value(void *arg, struct cm_str *name)
 {
     const struct definer *d = arg;
     const uint64_t pair = cm_map_get(&d->side->connected, *name, 0);
-    const struct cm_str to = pair ? prefixed(d->m->report->arena, d->m->first.prefix,
+    const struct cm_str to = pair ? prefixed(d->m->findings->arena, d->m->first.prefix,
                                              d->m->options->map[pair - 1].output)
-                                  : prefixed(d->m->report->arena, d->side->prefix, *name);
+                                  : prefixed(d->m->findings->arena, d->side->prefix, *name);
 
     if (cm_str_equal(to, *name))
         return false;
@@ -318,7 +323,7 @@ static enum cm_status rename_node(void *arg, const struct cm_message_info *info,
     struct cm_node_proto *node = any;
 
     if (info == &cm_node_info && node->name.size) {
-        node->name = prefixed(d->m->report->arena, d->side->prefix, node->name);
+        node->name = prefixed(d->m->findings->arena, d->side->prefix, node->name);
         cm_msg_set(msg, CM_NODE_NAME);
     }
     return CM_OK;
@@ -342,7 +347,7 @@ static enum cm_status rename_side(struct merge *m, struct side *side)
 /* Appends the items of `from`, those for which test (in which i counts) is true. */
 #define APPEND_WHERE(m, owner, field, to, from, test)                                              \
     do {                                                                                           \
-        (to)->items = cm_list_extended_by((m)->report->arena, (to)->items, (to)->count,            \
+        (to)->items = cm_list_extended_by((m)->findings->arena, (to)->items, (to)->count,          \
                                           (from)->count, sizeof *(to)->items);                     \
         const size_t before_ = (to)->count;                                                        \
         for (size_t i = 0; i < (from)->count; i++)                                                 \
@@ -408,12 +413,12 @@ static void join_model(struct merge *m, const bool *common)
     APPEND_WHERE(m, &a->msg, CM_MODEL_FUNCTIONS, &a->functions, &b->functions, !common[i]);
     APPEND_WHERE(m, &a->msg, CM_MODEL_CONFIGURATION, &a->configuration, &b->configuration, true);
     if (b->ir_version > a->ir_version) {
-        cm_edit_note(m->report, "the IR version is %lld, that of the second model",
-                     (long long)b->ir_version);
+        cm_findings_note(m->findings, "the IR version is %lld, that of the second model",
+                         (long long)b->ir_version);
         a->ir_version = b->ir_version;
         cm_msg_set(&a->msg, CM_MODEL_IR_VERSION);
     }
-    a->graph->name = cm_arena_printf(m->report->arena, "%.*s_%.*s", CM_STR_FMT(a->graph->name),
+    a->graph->name = cm_arena_printf(m->findings->arena, "%.*s_%.*s", CM_STR_FMT(a->graph->name),
                                      CM_STR_FMT(b->graph->name));
     cm_msg_set(&a->graph->msg, CM_GRAPH_NAME);
 }
@@ -439,13 +444,13 @@ static enum cm_status adopt(void *arg, struct cm_tensor_proto *proto)
 
 enum cm_status cm_edit_merge(struct cm_model_file *file, struct cm_model_file *second,
                              const struct cm_merge_options *options, struct cm_arena *scratch,
-                             struct cm_edit_report *report, struct cm_error *err)
+                             struct cm_findings *findings, struct cm_error *err)
 {
     struct merge m = {.first = {.model = &file->model, .prefix = options->prefix1},
                       .second = {.model = &second->model, .prefix = options->prefix2},
                       .options = options,
                       .scratch = scratch,
-                      .report = report};
+                      .findings = findings};
     struct cm_name_set fed = {.arena = scratch};
 
     if (!file->model.graph || !second->model.graph)
@@ -459,7 +464,7 @@ enum cm_status cm_edit_merge(struct cm_model_file *file, struct cm_model_file *s
     check_metadata(&m, &file->model.graph->metadata_props, &second->model.graph->metadata_props,
                    "graph");
     const bool *common = common_functions(&m);
-    CM_TRY(cm_edit_outcome(report, CM_BAD_ARGUMENT, err));
+    CM_TRY(cm_findings_fail(findings, err));
     if (!cm_str_equal(file->folder, second->folder))
         CM_TRY(cm_model_each_tensor(&second->model, adopt, &(struct adoption){second->files, err}));
     bool *was_connected = CM_NEW_ARRAY(scratch, bool, second->model.graph->input.count);

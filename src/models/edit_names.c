@@ -5,53 +5,6 @@
 #include "graph/node_order.h"
 #include "onnx/descriptor.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-
-/* ---- reports ---- */
-
-static void add_sentence(struct cm_arena *arena, struct cm_sentences *list, const char *format,
-                         va_list args)
-{
-    char text[1024];
-
-    vsnprintf(text, sizeof text, format, args);
-    *CM_PUSH(arena, list) = cm_arena_str(arena, cm_str(text));
-}
-
-void cm_edit_note(struct cm_edit_report *report, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    add_sentence(report->arena, &report->changes, format, args);
-    va_end(args);
-}
-
-void cm_edit_problem(struct cm_edit_report *report, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    add_sentence(report->arena, &report->problems, format, args);
-    va_end(args);
-}
-
-enum cm_status cm_edit_outcome(const struct cm_edit_report *report, enum cm_status status,
-                               struct cm_error *err)
-{
-    const struct cm_sentences *list = &report->problems;
-    char text[900];
-    size_t used = 0;
-
-    if (!list->count)
-        return CM_OK;
-    for (size_t i = 0; i < list->count && used < sizeof text; i++)
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? "; " : "",
-                                 cm_str_text(list->items[i]));
-    return cm_fail(err, status, "%s", text);
-}
-
 /* ---- places ---- */
 
 struct places {

@@ -65,7 +65,7 @@ struct renamer {
     size_t *used; /* how many names each renaming is for */
     enum cm_renaming_kind kind;
     struct cm_arena *scratch;
-    struct cm_edit_report *report;
+    struct cm_findings *findings;
     struct cm_map numbers; /* every name: 1 + its number */
     struct {
         struct renamed_name {
@@ -119,7 +119,7 @@ static bool note_name(void *arg, struct cm_str *name)
         return false;
     for (size_t i = 0; i < r->count; i++)
         if (r->renamings[i].kind == r->kind && matches(r->renamings[i].from, *name, &piece)) {
-            to = fill(r->report->arena, r->renamings[i].to, piece);
+            to = fill(r->findings->arena, r->renamings[i].to, piece);
             r->used[i]++;
             break;
         }
@@ -149,12 +149,12 @@ static void check_clashes(struct renamer *r)
         uint64_t *other = cm_map_insert(&taken, r->scratch, row->to, &added);
 
         if (!row->to.size)
-            cm_edit_problem(r->report, "%s '%.*s' would have an empty name", kind_names[r->kind],
-                            CM_STR_FMT(row->from));
+            cm_findings_refuse(r->findings, "%s '%.*s' would have an empty name",
+                               kind_names[r->kind], CM_STR_FMT(row->from));
         else if (!added)
-            cm_edit_problem(r->report, "%ss '%.*s' and '%.*s' would both be called '%.*s'",
-                            kind_names[r->kind], CM_STR_FMT(r->names.items[*other].from),
-                            CM_STR_FMT(row->from), CM_STR_FMT(row->to));
+            cm_findings_refuse(r->findings, "%ss '%.*s' and '%.*s' would both be called '%.*s'",
+                               kind_names[r->kind], CM_STR_FMT(r->names.items[*other].from),
+                               CM_STR_FMT(row->from), CM_STR_FMT(row->to));
         else
             *other = i;
     }
@@ -170,13 +170,13 @@ static void check_used(const struct renamer *r)
             continue;
         for (size_t k = 0; k < r->names.count; k++)
             cm_nearest_try(&nearest, r->names.items[k].from);
-        cm_edit_problem(r->report, "no %s is called '%.*s'%s", kind_names[r->kind],
-                        CM_STR_FMT(from), cm_nearest_hint(&nearest, r->scratch));
+        cm_findings_refuse(r->findings, "no %s is called '%.*s'%s", kind_names[r->kind],
+                           CM_STR_FMT(from), cm_nearest_hint(&nearest, r->scratch));
     }
 }
 
 enum cm_status cm_edit_rename(struct cm_model_file *file, const struct cm_renaming *renamings,
-                              size_t count, struct cm_arena *scratch, struct cm_edit_report *report,
+                              size_t count, struct cm_arena *scratch, struct cm_findings *findings,
                               struct cm_error *err)
 {
     struct renamer all[3];
@@ -193,14 +193,14 @@ enum cm_status cm_edit_rename(struct cm_model_file *file, const struct cm_renami
                               .used = CM_NEW_ARRAY(scratch, size_t, count),
                               .kind = (enum cm_renaming_kind)kind,
                               .scratch = scratch,
-                              .report = report};
+                              .findings = findings};
         if (!asked[kind])
             continue;
         CM_TRY(each_name(&file->model, &(struct visitor){r->kind, note_name, r}));
         check_used(r);
         check_clashes(r);
     }
-    CM_TRY(cm_edit_outcome(report, CM_BAD_ARGUMENT, err));
+    CM_TRY(cm_findings_fail(findings, err));
     for (int kind = 0; kind < 3; kind++)
         if (asked[kind])
             CM_TRY(each_name(&file->model,

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/edit.h"
 
+#include "base/diagnostics.h"
 #include "graph/node_order.h"
-#include "graph/obstacles.h"
 #include "onnx/descriptor.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ struct shaping {
     struct cm_model_proto *model;
     struct cm_graph_proto *graph;
     struct cm_arena *scratch;
-    struct cm_edit_report *report;
+    struct cm_findings *findings;
     struct {
         struct old_bytes {
             void *at, *bytes;
@@ -76,7 +76,7 @@ static bool put_dim(struct shaping *s, struct cm_str text, struct cm_dim_proto *
         cm_msg_set(&dim->msg, CM_DIM_VALUE);
         return number >= 0;
     }
-    dim->dim_param = cm_arena_str(s->report->arena, text);
+    dim->dim_param = cm_arena_str(s->findings->arena, text);
     cm_msg_set(&dim->msg, CM_DIM_PARAM);
     return text.size > 0 && text.data[0] != '-' && !(text.data[0] >= '0' && text.data[0] <= '9');
 }
@@ -92,7 +92,7 @@ static struct cm_value_info_proto *find_input(struct cm_graph_proto *graph, stru
 /* The type's new copy, which may be changed: the old one stays for taking back. */
 static struct cm_type_proto *own_type(struct shaping *s, struct cm_value_info_proto *info)
 {
-    struct cm_type_proto *type = CM_NEW(s->report->arena, struct cm_type_proto);
+    struct cm_type_proto *type = CM_NEW(s->findings->arena, struct cm_type_proto);
 
     remember(s, info, sizeof *info);
     if (info->type)
@@ -105,13 +105,13 @@ static struct cm_type_proto *own_type(struct shaping *s, struct cm_value_info_pr
 static void set_input(struct shaping *s, struct cm_value_info_proto *info,
                       const struct cm_reshaping *change)
 {
-    struct cm_arena *arena = s->report->arena;
+    struct cm_arena *arena = s->findings->arena;
     struct cm_str rest = change->dims, item;
     struct cm_shape_proto *shape = CM_NEW(arena, struct cm_shape_proto);
     struct cm_shape_proto *old = NULL;
 
     if (!info->type || !info->type->tensor_type) {
-        cm_edit_problem(s->report, "input '%.*s' is not a tensor", CM_STR_FMT(change->name));
+        cm_findings_refuse(s->findings, "input '%.*s' is not a tensor", CM_STR_FMT(change->name));
         return;
     }
     struct cm_type_proto *type = own_type(s, info);
@@ -125,8 +125,8 @@ static void set_input(struct shaping *s, struct cm_value_info_proto *info,
         if (old && shape->dim.count <= old->dim.count) /* the denotation of an axis stays */
             *dim = old->dim.items[shape->dim.count - 1];
         if (!put_dim(s, item, dim)) {
-            cm_edit_problem(
-                s->report,
+            cm_findings_refuse(
+                s->findings,
                 "'%.*s' in the shape of '%.*s' is not a dimension: give a number, a name "
                 "or ?",
                 CM_STR_FMT(item), CM_STR_FMT(change->name));
@@ -186,12 +186,12 @@ static enum cm_status set_dim(struct shaping *s, const struct cm_reshaping *chan
 
     CM_TRY(cm_message_walk(&cm_model_info, s->model, replace_dim, &r));
     if (!r.count)
-        cm_edit_problem(s->report, "no input and no dimension is called '%.*s'",
-                        CM_STR_FMT(change->name));
+        cm_findings_refuse(s->findings, "no input and no dimension is called '%.*s'",
+                           CM_STR_FMT(change->name));
     else if (r.bad)
-        cm_edit_problem(s->report,
-                        "'%.*s' is not a dimension for '%.*s': give a number, a name or ?",
-                        CM_STR_FMT(change->dims), CM_STR_FMT(change->name));
+        cm_findings_refuse(s->findings,
+                           "'%.*s' is not a dimension for '%.*s': give a number, a name or ?",
+                           CM_STR_FMT(change->dims), CM_STR_FMT(change->name));
     return CM_OK;
 }
 
@@ -245,7 +245,7 @@ static struct cm_shape_proto *without_sizes(struct cm_arena *arena,
 /* A type whose sizes, or whole shapes, are forgotten. */
 static struct cm_type_proto *forgetful(const struct shaping *s, const struct cm_type_proto *from)
 {
-    struct cm_arena *arena = s->report->arena;
+    struct cm_arena *arena = s->findings->arena;
     struct cm_type_proto *type = CM_NEW(arena, struct cm_type_proto);
 
     *type = *from;
@@ -399,29 +399,22 @@ static void erase_declared(struct shaping *s, struct cm_value_infos *infos,
 }
 
 /* What cannot be typed now and could before. */
-static void report_new(struct shaping *s, const struct cm_obstacles *before,
-                       const struct cm_obstacles *now)
+static void report_new(struct shaping *s, struct cm_findings *before, const struct cm_findings *now)
 {
-    struct cm_name_set known = {.arena = s->scratch};
-
-    for (size_t i = 0; i < before->count; i++)
-        cm_name_set_add(&known,
-                        cm_arena_printf(s->scratch, "%s\n%s", cm_str_text(before->items[i].place),
-                                        cm_str_text(before->items[i].reason)));
     for (size_t i = 0; i < now->count; i++) {
-        const struct cm_obstacle *o = &now->items[i];
-        if (!cm_name_set_has(&known, cm_arena_printf(s->scratch, "%s\n%s", cm_str_text(o->place),
-                                                     cm_str_text(o->reason))))
-            cm_edit_problem(s->report, "%s%s%s", o->place.size ? o->place.data : "",
-                            o->place.size ? ": " : "", cm_str_text(o->reason));
+        struct cm_finding item = now->items[i];
+
+        item.status = CM_BAD_ARGUMENT;
+        if (cm_findings_put(before, &item))
+            cm_findings_put(s->findings, &item);
     }
 }
 
 static enum cm_status infer_again(struct shaping *s, const struct cm_edit_types *types,
-                                  const struct cm_obstacles *before, struct cm_error *err)
+                                  struct cm_findings *before, struct cm_error *err)
 {
     struct declared_list list = {0};
-    struct cm_obstacles now = {.arena = s->scratch};
+    struct cm_findings now = {.arena = s->scratch};
     size_t dropped = 0;
 
     erase_declared(s, &s->graph->output, &list);
@@ -457,42 +450,42 @@ static enum cm_status infer_again(struct shaping *s, const struct cm_edit_types 
                 infos->items[kept++] = infos->items[i];
         infos->count = kept;
         (kept ? cm_msg_set : cm_msg_clear)(&s->graph->msg, CM_GRAPH_VALUE_INFO);
-        cm_edit_note(s->report, "value_info of %zu values was dropped: it cannot be inferred",
-                     dropped);
+        cm_findings_note(s->findings, "value_info of %zu values was dropped: it cannot be inferred",
+                         dropped);
     }
     if (s->nested)
-        cm_edit_note(s->report, "sizes in %zu shapes inside bodies and functions were dropped",
-                     s->nested);
+        cm_findings_note(s->findings,
+                         "sizes in %zu shapes inside bodies and functions were dropped", s->nested);
     return CM_OK;
 }
 
 static enum cm_status change_all(struct shaping *s, const struct cm_reshaping *changes,
                                  size_t count, const struct cm_edit_types *types,
-                                 const struct cm_obstacles *before, struct cm_error *err)
+                                 struct cm_findings *before, struct cm_error *err)
 {
     for (size_t i = 0; i < count; i++)
         CM_TRY(set_one(s, &changes[i]));
-    CM_TRY(cm_edit_outcome(s->report, CM_BAD_ARGUMENT, err));
+    CM_TRY(cm_findings_fail(s->findings, err));
     struct cm_nodes sorted = cm_nodes_sorted(s->scratch, &s->graph->node);
     CM_TRY(follow_nodes(s, &sorted));
     CM_TRY(follow_training(s));
     for (size_t i = 0; s->inputs_changed && i < s->model->functions.count; i++)
         CM_TRY(cm_message_walk(&cm_function_info, &s->model->functions.items[i], erase_nested, s));
     CM_TRY(infer_again(s, types, before, err));
-    return cm_edit_outcome(s->report, CM_BAD_ARGUMENT, err);
+    return cm_findings_fail(s->findings, err);
 }
 
 enum cm_status cm_edit_set_shapes(struct cm_model_file *file, const struct cm_reshaping *changes,
                                   size_t count, const struct cm_edit_types *types,
-                                  struct cm_arena *scratch, struct cm_edit_report *report,
+                                  struct cm_arena *scratch, struct cm_findings *findings,
                                   struct cm_error *err)
 {
     struct shaping s = {.model = &file->model,
                         .graph = file->model.graph,
                         .scratch = scratch,
-                        .report = report,
+                        .findings = findings,
                         .moved.arena = scratch};
-    struct cm_obstacles before = {.arena = scratch};
+    struct cm_findings before = {.arena = scratch};
 
     if (!s.graph)
         return cm_fail(err, CM_BAD_MODEL, "the model has no graph");

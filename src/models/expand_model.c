@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/expansion.h"
 
+#include "base/diagnostics.h"
 #include "graph/called_functions.h"
 #include "graph/function.h"
-#include "graph/obstacles.h"
 #include "graph/registry.h"
 #include "models/write_model.h"
 #include "schema/levels.h"
@@ -384,17 +384,17 @@ static void set_versions(struct cm_expansion *x)
 static enum cm_status expand_operators(struct cm_expansion *x)
 {
     const struct cm_model_proto before = *x->model;
-    struct cm_obstacles *const list = x->obstacles;
+    struct cm_findings *const list = x->findings;
     const struct cm_expand_report so_far = *x->report;
 
     if (!x->opset)
         x->opset = CM_PORTABLE_OPSET;
 
     for (;;) {
-        struct cm_obstacles found = {.arena = list->arena};
+        struct cm_findings found = {.arena = list->arena, .rule = list->rule, .what = list->what};
         *x->model = copy_model(x->arena, &before);
         *x->report = so_far;
-        x->obstacles = &found;
+        x->findings = &found;
         x->needed = x->opset;
         x->failed = false;
         CM_TRY(cm_expansion_operators(x));
@@ -403,8 +403,8 @@ static enum cm_status expand_operators(struct cm_expansion *x)
             continue;
         }
         *list = found;
-        x->obstacles = list;
-        return x->failed ? cm_obstacles_fail(list, x->err) : CM_OK;
+        x->findings = list;
+        return x->failed ? cm_findings_fail(list, x->err) : CM_OK;
     }
 }
 
@@ -444,7 +444,7 @@ static enum cm_status begin(struct cm_expansion *x, struct cm_model_file *made)
 enum cm_status cm_expand_model(const struct cm_model_file *file,
                                const struct cm_expand_options *options, struct cm_arena *arena,
                                struct cm_model_file **out, struct cm_expand_report *report,
-                               struct cm_obstacles *obstacles, struct cm_error *err)
+                               struct cm_findings *findings, struct cm_error *err)
 {
     struct cm_expansion x = {.arena = arena,
                              .options = options,
@@ -453,7 +453,7 @@ enum cm_status cm_expand_model(const struct cm_model_file *file,
                              .file = file,
                              .splicer = {.arena = arena},
                              .report = report,
-                             .obstacles = obstacles,
+                             .findings = findings,
                              .room = NODES_MAX,
                              .err = err};
     struct cm_model_file *made = CM_NEW(arena, struct cm_model_file);

@@ -13,7 +13,7 @@
 
 #include "onnx/model_file.h"
 
-struct cm_obstacles;
+struct cm_findings;
 struct cm_registry;
 
 /* What is expanded: the model's functions, and with operators every operator that has a body; with
@@ -39,12 +39,12 @@ struct cm_expand_report {
     struct cm_str raised_for; /* the operator that the opset was raised for last */
 };
 
-/* The new model reads the bytes of file; it lives in arena. obstacles receives what has no body, or
+/* The new model reads the bytes of file; it lives in arena. findings receives what has no body, or
  * none for the case at hand: with core or named by `only` that is a failure, and nothing is made;
  * otherwise such nodes stay. */
 enum cm_status cm_expand_model(const struct cm_model_file *file,
                                const struct cm_expand_options *options, struct cm_arena *arena,
                                struct cm_model_file **out, struct cm_expand_report *report,
-                               struct cm_obstacles *obstacles, struct cm_error *err) CM_MUST_CHECK;
+                               struct cm_findings *findings, struct cm_error *err) CM_MUST_CHECK;
 
 #endif

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/expansion.h"
 
+#include "base/diagnostics.h"
 #include "graph/function.h"
 #include "graph/import.h"
-#include "graph/obstacles.h"
 #include "graph/registry.h"
 #include "graph/require.h"
 #include "models/write_model.h"
@@ -223,7 +223,7 @@ static struct cm_str place_of(struct cm_expansion *x, const struct cm_node_proto
 
 static void note_left(struct cm_expansion *x, const struct cm_node_proto *node, const char *reason)
 {
-    cm_obstacles_add(x->obstacles, CM_UNSUPPORTED, place_of(x, node), reason);
+    cm_findings_unsupported(x->findings, place_of(x, node), "%s", reason);
     x->failed = x->failed || cm_expansion_must(x);
 }
 
@@ -343,7 +343,7 @@ static enum cm_status make_function(struct cm_expansion *x, const struct cm_grap
                                     const struct cm_function_proto *whole,
                                     const struct cm_function_proto **out)
 {
-    const size_t left_before = x->obstacles->total;
+    const size_t left_before = x->findings->total;
     struct cm_function_proto *function;
     struct cm_str key;
     size_t count = 0;
@@ -365,7 +365,7 @@ static enum cm_status make_function(struct cm_expansion *x, const struct cm_grap
         return CM_OK;
     }
     CM_TRY(status);
-    const bool something_stays = x->obstacles->total > left_before;
+    const bool something_stays = x->findings->total > left_before;
     if ((something_stays && !count) || x->needed > x->opset)
         return CM_OK;
     if (key.size && !something_stays)
@@ -436,13 +436,13 @@ static enum cm_status import(struct cm_expansion *x, const struct cm_model_proto
 {
     const struct cm_module_options module_options = {
         .registry = x->registry, .files = x->file->files, .node_budget = 8 * x->room + 1000};
-    struct cm_obstacles *ignored = CM_NEW(x->arena, struct cm_obstacles);
+    struct cm_findings *ignored = CM_NEW(x->arena, struct cm_findings);
     struct cm_map names = variables(x);
 
     ignored->arena = x->arena;
     options->upgrade = cm_upgrade_node;
     options->adopts = cm_upgrade_adopts;
-    options->obstacles = ignored;
+    options->findings = ignored;
     options->partial = true;
     options->opens = is_variable;
     options->opens_arg = &names;

@@ -29,7 +29,7 @@ struct cm_expansion {
     struct cm_expand_names only, except;
     struct cm_map functions; /* key to function of the model */
     struct cm_expand_report *report;
-    struct cm_obstacles *obstacles;
+    struct cm_findings *findings;
     size_t room; /* nodes that may still be made */
     int depth;   /* replacements inside each other; a body inside a replacement is deeper, too */
     /* Of the opset being written, for operators. */

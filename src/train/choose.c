@@ -481,9 +481,9 @@ void cm_trainables_follow(struct cm_preparation *p, struct cm_trainables *list, 
     check_patterns(p, list);
     if (!loss)
         return;
-    const size_t n_xs = find_values(p, list, loss, xs), known = p->blockers.count;
+    const size_t n_xs = find_values(p, list, loss, xs), known = p->report->findings.violations;
     list_missing(p, loss, xs, n_xs);
-    if (p->blockers.count > known)
+    if (p->report->findings.violations > known)
         return;
     if (differentiate(p, loss, xs, n_xs, grads)) {
         cm_preparation_block(p, "%s", p->err->text);

@@ -31,7 +31,8 @@ struct matching {
     struct cm_dataset *dataset;
     const struct cm_feeder_options *options;
     struct cm_feeder *feeder;
-    struct cm_blockers blockers;
+    struct cm_findings findings;
+    struct cm_error *err;
 };
 
 static const struct cm_trainer_input *input_at(const struct matching *m, size_t i)
@@ -85,8 +86,8 @@ static int field_left(struct matching *m, size_t unmatched, const char *names)
         found = cm_dataset_find(m->dataset, cm_str(m->options->target));
         if (found >= 0)
             return found;
-        cm_block(&m->blockers, CM_BAD_ARGUMENT, "the data has no array '%s'%s%s",
-                 m->options->target, names[0] ? "; left over are " : "", names);
+        cm_findings_refuse(&m->findings, "the data has no array '%s'%s%s", m->options->target,
+                           names[0] ? "; left over are " : "", names);
         return TOLD;
     }
     for (size_t f = 0; f < m->feeder->n_fields; f++)
@@ -123,14 +124,16 @@ static void match_names(struct matching *m)
         } else if (nearly_named(m, input_name(m, i)) >= 0) {
             const int near = nearly_named(m, input_name(m, i));
 
-            cm_block(&m->blockers, CM_BAD_ARGUMENT,
-                     "the data has no array for input '%.*s', but one called '%.*s': names must "
-                     "agree in capitals too, rename it",
-                     CM_STR_FMT(input_name(m, i)),
-                     CM_STR_FMT(cm_dataset_field(m->dataset, (size_t)near)->name));
+            cm_findings_refuse(
+                &m->findings,
+                "the data has no array for input '%.*s', but one called '%.*s': names must "
+                "agree in capitals too, rename it",
+                CM_STR_FMT(input_name(m, i)),
+                CM_STR_FMT(cm_dataset_field(m->dataset, (size_t)near)->name));
         } else if (field != TOLD || unmatched > 1) {
-            cm_block(&m->blockers, CM_BAD_ARGUMENT, "the data has no array for input '%.*s'%s%s",
-                     CM_STR_FMT(input_name(m, i)), left[0] ? "; left over are " : "", left);
+            cm_findings_refuse(&m->findings, "the data has no array for input '%.*s'%s%s",
+                               CM_STR_FMT(input_name(m, i)), left[0] ? "; left over are " : "",
+                               left);
         }
     }
 }
@@ -196,27 +199,28 @@ static void present(struct matching *m, size_t i)
     char have[200];
 
     if (type->kind != CM_KIND_TENSOR || type->rank == 0) {
-        cm_block(&m->blockers, CM_BAD_ARGUMENT,
-                 "input '%.*s' is %s, which an array of samples cannot fill",
-                 CM_STR_FMT(input->name), type->kind == CM_KIND_TENSOR ? "a scalar" : "no tensor");
+        cm_findings_refuse(
+            &m->findings, "input '%.*s' is %s, which an array of samples cannot fill",
+            CM_STR_FMT(input->name), type->kind == CM_KIND_TENSOR ? "a scalar" : "no tensor");
         return;
     }
     if (!wanted_sample(type, &field->sample, &view.sample)) {
         char wanted[200];
 
-        cm_block(&m->blockers, CM_BAD_ARGUMENT,
-                 "samples of '%.*s' are %s, but input '%.*s' takes %s", CM_STR_FMT(field->name),
-                 cm_shape_print(&field->sample, have, sizeof have), CM_STR_FMT(input->name),
-                 cm_shape_print(&view.sample, wanted, sizeof wanted));
+        cm_findings_refuse(
+            &m->findings, "samples of '%.*s' are %s, but input '%.*s' takes %s",
+            CM_STR_FMT(field->name), cm_shape_print(&field->sample, have, sizeof have),
+            CM_STR_FMT(input->name), cm_shape_print(&view.sample, wanted, sizeof wanted));
         return;
     }
     m->feeder->scaled[i] = is_image(m, f, input);
     if (m->feeder->scaled[i])
         view.std = 255;
     if (cm_dataset_present(m->dataset, f, &view, &err))
-        cm_block(&m->blockers, err.status, "input '%.*s': %s", CM_STR_FMT(input->name), err.text);
+        cm_findings_add(&m->findings, err.status, CM_STR_NONE, "input '%.*s': %s",
+                        CM_STR_FMT(input->name), err.text);
     else if (m->trainer)
-        cm_labels_check(m->trainer, i, m->dataset, f, &m->blockers);
+        cm_labels_check(m->trainer, i, m->dataset, f, &m->findings);
 }
 
 /* A model whose batch is a number takes that many rows and no others. */
@@ -233,27 +237,28 @@ static void settle_batch(struct matching *m)
         if (type->kind != CM_KIND_TENSOR || type->rank < 1 || !cm_dim_known(type->dims[0]))
             continue;
         if (fixed && fixed != type->dims[0].value)
-            cm_block(&m->blockers, CM_BAD_ARGUMENT,
-                     "inputs take batches of %lld and of %lld rows at once", (long long)fixed,
-                     (long long)type->dims[0].value);
+            cm_findings_refuse(&m->findings, "inputs take batches of %lld and of %lld rows at once",
+                               (long long)fixed, (long long)type->dims[0].value);
         fixed = type->dims[0].value;
     }
     if (fixed == 1 && given > 1)
-        cm_block(&m->blockers, CM_BAD_ARGUMENT,
-                 "the model takes one row at a time, not batches of %lld: export it with a first "
-                 "dimension that varies (torch.onnx.export: dynamic_shapes, or dynamic_axes)",
-                 (long long)given);
+        cm_findings_refuse(
+            &m->findings,
+            "the model takes one row at a time, not batches of %lld: export it with a first "
+            "dimension that varies (torch.onnx.export: dynamic_shapes, or dynamic_axes)",
+            (long long)given);
     else if (fixed && given && given != fixed)
-        cm_block(&m->blockers, CM_BAD_ARGUMENT, "the model takes batches of %lld rows, not of %lld",
-                 (long long)fixed, (long long)given);
+        cm_findings_refuse(&m->findings, "the model takes batches of %lld rows, not of %lld",
+                           (long long)fixed, (long long)given);
     if (!given)
         feed->batch_size = fixed ? fixed : 32;
     if (fixed && feed->last == CM_LAST_SHORT && !feed->endless &&
         cm_dataset_samples(m->dataset) % fixed != 0)
-        cm_block(&m->blockers, CM_BAD_ARGUMENT,
-                 "the model takes batches of %lld rows, and %lld samples leave a shorter one: drop "
-                 "it or wrap around",
-                 (long long)fixed, (long long)cm_dataset_samples(m->dataset));
+        cm_findings_refuse(
+            &m->findings,
+            "the model takes batches of %lld rows, and %lld samples leave a shorter one: drop "
+            "it or wrap around",
+            (long long)fixed, (long long)cm_dataset_samples(m->dataset));
 }
 
 static bool allocate(struct cm_feeder *feeder)
@@ -287,14 +292,29 @@ static void note_shapes(const struct matching *m)
     }
 }
 
-static enum cm_status fill(struct matching *m, struct cm_error *err)
+/* Finds an array for each input, and a size of batches. */
+static enum cm_status match(struct cm_guard *guard, void *arg)
 {
+    struct matching *m = arg;
+    struct cm_arena arena;
+
+    cm_arena_init(&arena, guard);
+    m->findings = (struct cm_findings){
+        .arena = &arena, .rule = "data", .what = "the data does not fit the model"};
     match_names(m);
     for (size_t i = 0; i < m->feeder->n_inputs; i++)
         if (m->feeder->field_of[i] >= 0)
             present(m, i);
     settle_batch(m);
-    CM_TRY(cm_blockers_tell(&m->blockers, "the data does not fit the model", err));
+    const enum cm_status status = cm_findings_fail(&m->findings, m->err);
+    cm_arena_release(&arena);
+    return status;
+}
+
+static enum cm_status fill(struct matching *m, struct cm_error *err)
+{
+    m->err = err;
+    CM_TRY(cm_guarded(0, err, match, m));
     CM_TRY(cm_feed_new(m->dataset, &m->feeder->facts.feed, &m->feeder->feed, err));
     m->feeder->facts.batches = cm_feed_batches(m->feeder->feed);
     m->feeder->facts.dataset = m->dataset;

@@ -148,7 +148,7 @@ static void look(struct search *s, int64_t row, const struct cm_tensor *labels)
     }
 }
 
-static void tell(const struct search *s, struct cm_str field, struct cm_blockers *blockers)
+static void tell(const struct search *s, struct cm_str field, struct cm_findings *findings)
 {
     const struct cm_label_rule *rule = s->rule;
     char but[60] = "", more[60] = "";
@@ -158,8 +158,8 @@ static void tell(const struct search *s, struct cm_str field, struct cm_blockers
     if (s->wrong > 1)
         snprintf(more, sizeof more, "; %llu labels are outside in all",
                  (unsigned long long)s->wrong);
-    cm_block(
-        blockers, CM_BAD_ARGUMENT,
+    cm_findings_refuse(
+        findings,
         "row %lld of '%.*s' (counted from 0) has the label %lld, but classes are 0 to %lld%s%s",
         (long long)s->row, CM_STR_FMT(field), (long long)s->label, (long long)rule->classes - 1,
         but, more);
@@ -178,7 +178,7 @@ static enum cm_status search_rows(struct search *s, const struct cm_dataset *dat
 }
 
 void cm_labels_check(const struct cm_trainer *trainer, size_t input,
-                     const struct cm_dataset *dataset, size_t field, struct cm_blockers *blockers)
+                     const struct cm_dataset *dataset, size_t field, struct cm_findings *findings)
 {
     const struct cm_dataset_field *as = cm_dataset_field(dataset, field);
 
@@ -194,8 +194,8 @@ void cm_labels_check(const struct cm_trainer *trainer, size_t input,
             status = search_rows(&s, dataset, field, &labels, &err);
         cm_tensor_drop(&labels);
         if (status)
-            cm_block(blockers, status, "%s", err.text);
+            cm_findings_add(findings, status, CM_STR_NONE, "%s", err.text);
         else if (s.wrong)
-            tell(&s, as->name, blockers);
+            tell(&s, as->name, findings);
     }
 }

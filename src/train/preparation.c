@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/preparation.h"
 
+#include "base/diagnostics.h"
 #include "graph/import.h"
-#include "graph/obstacles.h"
 #include "graph/op.h"
 #include "lower/lower.h"
 #include "models/write_model.h"
@@ -60,21 +60,13 @@ struct cm_str cm_preparation_name(struct cm_preparation *p, const char *format, 
     }
 }
 
-/* ---- sentences ---- */
-
-static void add_sentence(struct cm_preparation *p, struct cm_sentences *list, const char *format,
-                         va_list args)
-{
-    char text[CM_ERROR_SIZE];
-    vsnprintf(text, sizeof text, format, args);
-    *CM_PUSH(p->arena, list) = cm_arena_str(p->arena, cm_str(text));
-}
+/* ---- what is said ---- */
 
 void cm_preparation_note(struct cm_preparation *p, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    add_sentence(p, &p->changes, format, args);
+    cm_findings_note_args(&p->report->findings, format, args);
     va_end(args);
 }
 
@@ -82,64 +74,48 @@ void cm_preparation_block(struct cm_preparation *p, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    add_sentence(p, &p->blockers, format, args);
+    cm_findings_add_args(&p->report->findings, p->is_misused ? CM_BAD_ARGUMENT : CM_UNSUPPORTED,
+                         CM_STR_NONE, format, args);
     va_end(args);
 }
 
 enum cm_status cm_preparation_verdict(struct cm_preparation *p)
 {
-    const struct cm_sentences *list = &p->blockers;
-    const enum cm_status status = p->is_misused ? CM_BAD_ARGUMENT : CM_UNSUPPORTED;
-    char text[CM_ERROR_SIZE];
-    size_t used = 0;
-
-    if (list->count == 0)
-        return CM_OK;
-    if (list->count == 1)
-        return cm_fail(p->err, status, "%s", cm_str_text(list->items[0]));
-    for (size_t i = 0; i < list->count && used < sizeof text; i++)
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s(%zu) %s", i ? "; " : "",
-                                 i + 1, cm_str_text(list->items[i]));
-    return cm_fail(p->err, status, "the model cannot be prepared, for %zu reasons: %s", list->count,
-                   text);
+    return cm_findings_fail(&p->report->findings, p->err);
 }
 
 /* ---- the working copy ---- */
 
-/* What stands in the way of the import becomes blockers, with those known before. */
-static enum cm_status block_obstacles(struct cm_preparation *p, enum cm_status status)
+/* What stands in the way of the import, after what was known before. */
+static enum cm_status block_import(struct cm_preparation *p, enum cm_status status)
 {
-    const size_t known = p->blockers.count;
-
     if (status == CM_OK)
         return CM_OK;
-    for (size_t i = 0; i < p->obstacles->count; i++)
-        cm_preparation_block(p, "%s%s%s", cm_str_text(p->obstacles->items[i].place),
-                             p->obstacles->items[i].place.size ? ": " : "",
-                             cm_str_text(p->obstacles->items[i].reason));
-    if (!p->obstacles->count)
-        cm_preparation_block(p, "%s", p->err->text);
-    return known ? cm_preparation_verdict(p) : status;
+    cm_findings_merge(&p->report->findings, p->findings, CM_STR_NONE);
+    if (!p->findings->count)
+        cm_findings_add(&p->report->findings, status, CM_STR_NONE, "%s", p->err->text);
+    return cm_preparation_verdict(p);
 }
 
 enum cm_status cm_preparation_import(struct cm_preparation *p)
 {
     const struct cm_module_options module = {.files = p->file->files,
                                              .registry = p->file->registry};
-    p->obstacles = CM_NEW(p->arena, struct cm_obstacles);
-    p->obstacles->arena = p->arena;
+    p->findings = CM_NEW(p->arena, struct cm_findings);
+    p->findings->arena = p->arena;
+    p->findings->rule = "prepare";
     const struct cm_import_options options = {
-        .obstacles = p->obstacles, .constant_defaults = true, .partial = true};
+        .findings = p->findings, .constant_defaults = true, .partial = true};
 
-    return block_obstacles(p, cm_lower_import_as(cm_module_new(p->arena, &module), p->model,
-                                                 &options, &p->inference, p->err));
+    return block_import(p, cm_lower_import_as(cm_module_new(p->arena, &module), p->model, &options,
+                                              &p->inference, p->err));
 }
 
 enum cm_status cm_preparation_require_all(struct cm_preparation *p)
 {
     const struct cm_value_infos *outputs = &p->model->graph->output;
 
-    CM_TRY(block_obstacles(p, cm_obstacles_fail(p->obstacles, p->err)));
+    CM_TRY(block_import(p, cm_findings_fail(p->findings, p->err)));
     for (size_t i = 0; i < outputs->count; i++)
         CM_TRY(cm_preparation_require(p, outputs->items[i].name));
     return CM_OK;
@@ -149,7 +125,7 @@ enum cm_status cm_preparation_require(struct cm_preparation *p, struct cm_str na
 {
     if (cm_graph_find(p->inference, name))
         return CM_OK;
-    CM_TRY(block_obstacles(p, cm_obstacles_fail(p->obstacles, p->err)));
+    CM_TRY(block_import(p, cm_findings_fail(p->findings, p->err)));
     return cm_fail(p->err, CM_BAD_MODEL, "nothing computes '%.*s'", CM_STR_FMT(name));
 }
 

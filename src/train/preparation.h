@@ -7,9 +7,7 @@
 #ifndef CM_TRAIN_PREPARATION_H
 #define CM_TRAIN_PREPARATION_H
 
-#include "base/map.h"
 #include "graph/clone.h"
-#include "graph/obstacles.h"
 #include "graph/originals.h"
 #include "tensor/dtype.h"
 #include "train/prepare.h"
@@ -44,7 +42,7 @@ struct cm_preparation {
     struct cm_originals *originals; /* what the framework calls tensors of the file */
     struct cm_map taken;            /* names of every graph of the file, and of what is added */
     struct cm_graph *inference;     /* all of it that could be built */
-    struct cm_obstacles *obstacles; /* why the rest could not */
+    struct cm_findings *findings;   /* why the rest could not */
     bool is_old;                    /* the file's opset cannot hold training */
     size_t expanded;                /* calls of functions, which are no longer there */
     const bool *predicts;           /* by value number: what the prediction is computed from */
@@ -63,10 +61,6 @@ struct cm_preparation {
         struct cm_prepared_binding *items;
         size_t count, capacity;
     } updates, reset_bindings;
-    struct cm_sentences {
-        struct cm_str *items;
-        size_t count, capacity;
-    } changes, blockers;
     struct {
         struct cm_piece *items;
         size_t count, capacity;
@@ -85,7 +79,7 @@ struct cm_preparation {
     struct cm_map gone;            /* names of what it loses to them, to 1; to 2 in bodies */
     const regex_t *train, *freeze; /* NULL: not given, or no such thing */
     size_t left_frozen;            /* weights in functions that freeze matches */
-    bool is_misused;               /* an option is wrong by itself, whatever the model */
+    bool is_misused;               /* what is blocked now is wrong whatever the model */
     struct cm_error *err;
 };
 

@@ -195,13 +195,13 @@ static void give_loss(struct cm_preparation *p, cm_value loss)
 /* The algorithm up to the loss; 0 where it cannot be built, which is said. */
 static enum cm_status add_loss(struct cm_preparation *p, cm_value prediction, cm_value *loss)
 {
-    const size_t known = p->blockers.count;
+    const size_t known = p->report->findings.violations;
 
     *loss = 0;
     cm_preparation_begin(p);
     CM_TRY(cm_loss(p, prediction, loss));
     p->report->loss_name = cm_preparation_name_of(p, *loss);
-    if (p->build.status && p->blockers.count == known)
+    if (p->build.status && p->report->findings.violations == known)
         cm_preparation_block(p, "%s", p->err->text);
     if (p->build.status)
         *loss = 0;
@@ -232,10 +232,9 @@ static enum cm_status prepare(struct cm_preparation *p)
             "there is no loss '%.60s'; there are cross-entropy, nll, mse, l1, huber, bce, "
             "bce-logits, a model file, and output:NAME",
             p->options->loss ? p->options->loss : "");
-        p->is_misused = true;
         return cm_preparation_verdict(p);
     }
-    p->is_misused = p->blockers.count > 0; /* nothing has looked at the model yet */
+    p->is_misused = false; /* nothing has looked at the model yet */
     turn_off_modes(p);
     cm_raise_check(p);
     cm_preparation_take_names(p);
@@ -288,19 +287,17 @@ enum cm_status cm_prepare(struct cm_arena *arena, struct cm_model_file *file,
                                .model = &file->model,
                                .options = options,
                                .report = report,
+                               .is_misused = true,
                                .err = err};
 
-    *report = (struct cm_prepare_report){0};
+    *report = (struct cm_prepare_report){
+        .findings = {.arena = arena, .rule = "prepare", .what = "the model cannot be prepared"}};
     if (!file->model.graph)
         return cm_fail(err, CM_BAD_MODEL, "the model has no graph");
     if (file->model.training_info.count)
         return cm_fail(err, CM_BAD_ARGUMENT,
                        "the model carries its training already; strip it first");
     const enum cm_status status = prepare(&p);
-    report->changes = p.changes.items;
-    report->n_changes = p.changes.count;
-    report->blockers = p.blockers.items;
-    report->n_blockers = p.blockers.count;
     report->states = p.states.items;
     report->n_states = p.states.count;
     file->to_ship = file->to_ship || status == CM_OK;
@@ -341,12 +338,11 @@ enum cm_status cm_untie_model(struct cm_arena *arena, struct cm_model_file *file
                                .report = report,
                                .err = err};
 
-    *report = (struct cm_prepare_report){0};
+    *report = (struct cm_prepare_report){
+        .findings = {.arena = arena, .rule = "prepare", .what = "the model cannot be prepared"}};
     if (!file->model.graph)
         return cm_fail(err, CM_BAD_MODEL, "the model has no graph");
     const enum cm_status status = untie(&p);
-    report->changes = p.changes.items;
-    report->n_changes = p.changes.count;
     return status;
 }
 

@@ -5,6 +5,7 @@
 #ifndef CM_TRAIN_PREPARE_H
 #define CM_TRAIN_PREPARE_H
 
+#include "base/diagnostics.h"
 #include "graph/type.h"
 #include "models/inference_modes.h"
 #include "onnx/model_file.h"
@@ -52,10 +53,9 @@ struct cm_prepare_choice {
 struct cm_prepare_report {
     struct cm_prepare_choice *choices;
     size_t n_choices;
-    struct cm_str *changes; /* sentences: what was raised, lifted, bypassed */
-    size_t n_changes;
-    struct cm_str *blockers; /* sentences: all that stands in the way; the error names them too */
-    size_t n_blockers;
+    /* Notes say what was raised, lifted, bypassed; violations all that stands in the way, which the
+     * error names too. */
+    struct cm_findings findings;
     struct cm_str target_name; /* empty: the loss needs none */
     struct cm_str loss_name;   /* the algorithm's first output: "loss" unless the model has that */
     bool classifies;           /* the target holds class numbers */
@@ -84,7 +84,7 @@ enum cm_status cm_prepare(struct cm_arena *arena, struct cm_model_file *file,
 
 /* Gives each tensor that an exporter merged with others, because they held the same repeated value,
  * an initializer of its own; the model computes what it did. For who has other values for them: a
- * plan names tensors as they are. Sentences about it are in report->changes. */
+ * plan names tensors as they are. report->findings has notes about it. */
 enum cm_status cm_untie_model(struct cm_arena *arena, struct cm_model_file *file,
                               struct cm_prepare_report *report, struct cm_error *err) CM_MUST_CHECK;
 

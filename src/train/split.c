@@ -18,7 +18,7 @@ struct half {
 struct split {
     struct cm_trainer *trainer;
     struct cm_training_entry *entry;
-    struct cm_blockers *blockers;
+    struct cm_findings *findings;
     struct cm_arena *arena;
     const struct cm_module *module;
     const char *place;
@@ -62,17 +62,17 @@ static void take_gradient(struct split *s, bool *seen, size_t variable, cm_value
     struct cm_error err = {0};
 
     if (seen[variable]) {
-        cm_block(s->blockers, CM_UNSUPPORTED,
-                 "%s: several Gradient nodes differentiate by '%.*s', so it has more than one "
-                 "gradient",
-                 s->place, CM_STR_FMT(of->name));
+        cm_findings_add(s->findings, CM_UNSUPPORTED, cm_str(s->place),
+                        "several Gradient nodes differentiate by '%.*s', so it has more than one "
+                        "gradient",
+                        CM_STR_FMT(of->name));
         return;
     }
     seen[variable] = true;
     struct cm_handover *handover = add_handover(s, value);
     handover->variable = variable;
     if (cm_tensor_new(of->now.type, &of->now.shape, &handover->memory, &err))
-        cm_block(s->blockers, err.status, "%s", err.text);
+        cm_findings_add(s->findings, err.status, CM_STR_NONE, "%s", err.text);
     s->late[value] = true;
 }
 
@@ -124,10 +124,10 @@ static void find_cut(struct split *s, const bool *needed)
         if (!is_late || !cm_node_is_needed(node, needed, NULL))
             continue;
         if (cm_node_is_gradient(node))
-            cm_block(s->blockers, CM_UNSUPPORTED,
-                     "%s: Gradient node '%.*s' differentiates a value that depends on other "
-                     "gradients, so the step cannot be split into gradients and update",
-                     s->place, CM_STR_FMT(node->name));
+            cm_findings_add(s->findings, CM_UNSUPPORTED, cm_str(s->place),
+                            "Gradient node '%.*s' differentiates a value that depends on other "
+                            "gradients, so the step cannot be split into gradients and update",
+                            CM_STR_FMT(node->name));
         for (int o = 0; o < node->n_outputs; o++)
             s->late[node->outputs[o]] = node->outputs[o] != 0;
         for (int i = 0; i < node->n_inputs; i++)
@@ -158,8 +158,8 @@ static void share_out(struct split *s, const cm_value *values, size_t n_values)
     for (size_t i = 0; i < n_values; i++)
         want(s, s->late[values[i]] ? &s->second : &s->first, values[i]);
     if (s->entry->handovers.count && !second->n_bindings)
-        cm_block(s->blockers, CM_UNSUPPORTED, "%s: no updated variable depends on a gradient",
-                 s->place);
+        cm_findings_add(s->findings, CM_UNSUPPORTED, cm_str(s->place),
+                        "no updated variable depends on a gradient");
 }
 
 /* ---- the halves ---- */
@@ -176,7 +176,7 @@ static bool make(struct split *s, struct cm_program *program, const struct half 
     const enum cm_status status = cm_program_make(s->trainer, program, &cut, number, NULL, &err);
 
     if (status)
-        cm_block(s->blockers, status, "%s: %s", program->place, err.text);
+        cm_findings_add(s->findings, status, cm_str(program->place), "%s", err.text);
     return status == CM_OK;
 }
 
@@ -197,16 +197,16 @@ static const struct cm_given_value *describe_given(struct split *s)
 }
 
 void cm_split_step(struct cm_trainer *trainer, size_t k, const cm_value *values, size_t n_values,
-                   struct cm_blockers *blockers)
+                   struct cm_findings *findings)
 {
     struct cm_training_entry *entry = &trainer->entries[k];
     struct split s = {.trainer = trainer,
                       .entry = entry,
-                      .blockers = blockers,
+                      .findings = findings,
                       .arena = trainer->arena,
                       .module = entry->graph->module,
                       .place = entry->step.place};
-    const size_t count = cm_module_value_count(s.module), known = blockers->count;
+    const size_t count = cm_module_value_count(s.module), known = findings->total;
 
     s.late = CM_NEW_ARRAY(s.arena, bool, count);
     s.first.places = CM_NEW_ARRAY(s.arena, size_t, count);
@@ -215,7 +215,7 @@ void cm_split_step(struct cm_trainer *trainer, size_t k, const cm_value *values,
     find_cut(&s, cm_training_needed(entry->graph, s.arena, values, n_values, NULL, false));
     share_out(&s, values, n_values);
     entry->step.entry = entry;
-    if (blockers->count > known || !make(&s, &entry->step, &s.first, NULL, 0, 2 * k) ||
+    if (findings->total > known || !make(&s, &entry->step, &s.first, NULL, 0, 2 * k) ||
         !entry->handovers.count)
         return;
     entry->update.place = s.place;

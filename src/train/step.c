@@ -4,9 +4,9 @@
 
 #include "autodiff/backward.h"
 #include "autodiff/gradient_nodes.h"
+#include "base/diagnostics.h"
 #include "graph/clone.h"
 #include "graph/import.h"
-#include "graph/obstacles.h"
 #include "lower/lower.h"
 #include "models/write_model.h"
 #include "train/training_graph.h"
@@ -69,15 +69,14 @@ static void list_outputs(struct step *s, struct entry *e, struct cm_distinct_nam
 }
 
 static enum cm_status check_keys(const struct step *s, const struct entry *e,
-                                 const struct cm_entries *bindings,
-                                 const struct cm_obstacles *found)
+                                 const struct cm_entries *bindings, const struct cm_findings *found)
 {
     for (size_t i = 0; i < bindings->count; i++) {
         const cm_value value = cm_graph_find(e->graph, bindings->items[i].key);
 
         if (value && cm_value_is_variable(s->module, value))
             continue;
-        CM_TRY(cm_obstacles_fail(found, s->err));
+        CM_TRY(cm_findings_fail(found, s->err));
         return cm_fail(s->err, CM_BAD_MODEL,
                        "a binding names '%.*s', which is not an initializer of the model",
                        CM_STR_FMT(bindings->items[i].key));
@@ -87,7 +86,7 @@ static enum cm_status check_keys(const struct step *s, const struct entry *e,
 
 static enum cm_status import_entry(struct step *s, size_t k, struct entry *e)
 {
-    struct cm_obstacles found = {.arena = s->arena};
+    struct cm_findings found = {.arena = s->arena};
     const struct cm_training_source source = {s->module, s->model, k, &s->variables.places, &found};
     struct cm_distinct_names names = {.arena = s->arena};
 

@@ -16,7 +16,7 @@
 
 #include <stdatomic.h>
 
-struct cm_obstacles;
+struct cm_findings;
 struct cm_registry;
 struct cm_step_report;
 struct cm_trainer;
@@ -33,7 +33,7 @@ struct cm_trainer_options {
     bool check_finite; /* a NaN or infinity in a scalar output, or in what a new value is computed
                           from, stops the step before it is committed */
     bool split;        /* steps have two halves, with the gradients between them */
-    struct cm_obstacles *obstacles; /* where all blockers go, beside the message; or NULL */
+    struct cm_findings *findings; /* where all blockers go, beside the message; or NULL */
 };
 
 /* Lives in arena, which releases it. file must outlive it. All blockers (an operator, type or

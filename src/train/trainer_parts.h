@@ -3,9 +3,9 @@
 #ifndef CM_TRAIN_TRAINER_PARTS_H
 #define CM_TRAIN_TRAINER_PARTS_H
 
+#include "base/diagnostics.h"
 #include "base/map.h"
 #include "exec/session.h"
-#include "graph/obstacles.h"
 #include "train/trainer.h"
 #include "train/training_graph.h"
 
@@ -89,8 +89,8 @@ struct cm_label_rule {
 };
 
 struct cm_training_entry {
-    struct cm_graph *graph;     /* imported once; programs are copies of parts of it */
-    struct cm_obstacles *found; /* what of it could not be built */
+    struct cm_graph *graph;    /* imported once; programs are copies of parts of it */
+    struct cm_findings *found; /* what of it could not be built */
     struct cm_program step, initialization;
     struct cm_program update; /* the second half of a step that is split; else it has no session */
     struct {
@@ -141,18 +141,6 @@ struct cm_trainer {
     int64_t ignored;
     struct cm_trainer_input *prediction_inputs;
 };
-
-/* Everything that stands in the way, one after the other, until there is no room. */
-struct cm_blockers {
-    char text[CM_ERROR_SIZE - 80];
-    size_t used, count, shown;
-    enum cm_status status;     /* of the first */
-    struct cm_obstacles *list; /* takes all of them, if there is one */
-};
-void cm_block(struct cm_blockers *blockers, enum cm_status status, const char *format, ...)
-    CM_PRINTF(3, 4);
-enum cm_status cm_blockers_tell(const struct cm_blockers *blockers, const char *what,
-                                struct cm_error *err) CM_MUST_CHECK;
 
 /* Imports the graph of entry k, if that is not done yet: its functions are expanded, so that every
  * Gradient node and every operator that trains otherwise is in it. */
@@ -205,9 +193,9 @@ enum cm_status cm_program_measure(struct cm_trainer *trainer, struct cm_program 
                                   struct cm_error *err) CM_MUST_CHECK;
 
 /* split.c: the step of entry k in two halves, first and second, for these values, which bindings of
- * the step number. Says in blockers why not. An entry without gradients is all first half. */
+ * the step number. Says in findings why not. An entry without gradients is all first half. */
 void cm_split_step(struct cm_trainer *trainer, size_t k, const cm_value *values, size_t n_values,
-                   struct cm_blockers *blockers);
+                   struct cm_findings *findings);
 /* The variable that an output of a Gradient node is the derivative by, at the point where it
  * stands; SIZE_MAX: none. */
 size_t cm_gradient_variable(const struct cm_trainer *trainer, const struct cm_node *node, int o);

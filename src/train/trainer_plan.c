@@ -5,54 +5,10 @@
 #include "onnx/tensor_data.h"
 #include "train/trainer_parts.h"
 
-void cm_block(struct cm_blockers *blockers, enum cm_status status, const char *format, ...)
-{
-    char sentence[CM_ERROR_SIZE];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(sentence, sizeof sentence, format, args);
-    va_end(args);
-    if (blockers->list) {
-        const size_t known = blockers->list->total;
-
-        /* Its place is in the sentence, so the list must not take it for another of the same one,
-         * as it would with CM_UNSUPPORTED. */
-        cm_obstacles_add(blockers->list, CM_BAD_MODEL, CM_STR(""), sentence);
-        if (blockers->list->total == known) /* it was said before */
-            return;
-    }
-    const size_t room = sizeof blockers->text - blockers->used, size = strlen(sentence);
-    if (!blockers->count++)
-        blockers->status = status;
-    /* When one does not fit, later ones are left out too: they would look like all. The only one is
-     * cut. */
-    if (blockers->shown + 1 < blockers->count || (blockers->shown && size + 3 > room))
-        return;
-    snprintf(blockers->text + blockers->used, room, "%s%s", blockers->used ? "; " : "", sentence);
-    blockers->used = strlen(blockers->text);
-    blockers->shown++;
-}
-
-enum cm_status cm_blockers_tell(const struct cm_blockers *blockers, const char *what,
-                                struct cm_error *err)
-{
-    char more[40] = "";
-
-    if (!blockers->count)
-        return CM_OK;
-    if (blockers->count == 1)
-        return cm_fail(err, blockers->status, "%s: %s", what, blockers->text);
-    if (blockers->shown < blockers->count)
-        snprintf(more, sizeof more, "; and %zu more", blockers->count - blockers->shown);
-    return cm_fail(err, blockers->status, "%s, for %zu reasons: %s%s", what, blockers->count,
-                   blockers->text, more);
-}
-
 struct plan {
     struct cm_trainer *trainer;
     const struct cm_model_proto *model;
-    struct cm_blockers *blockers;
+    struct cm_findings *findings;
     struct cm_map keys;    /* of all bindings */
     struct cm_map updated; /* keys of the update bindings so far */
     struct cm_map outputs; /* of the inference graph */
@@ -81,8 +37,8 @@ static void add_variables(struct plan *p, struct cm_graph_proto *graph, int64_t 
             continue;
         uint64_t *index = cm_map_insert(&trainer->by_name, trainer->arena, proto->name, &added);
         if (!added) {
-            cm_block(p->blockers, CM_BAD_MODEL, "two initializers are called '%.*s'",
-                     CM_STR_FMT(proto->name));
+            cm_findings_add(p->findings, CM_BAD_MODEL, CM_STR_NONE,
+                            "two initializers are called '%.*s'", CM_STR_FMT(proto->name));
             continue;
         }
         *index = trainer->n_variables;
@@ -182,6 +138,11 @@ static enum cm_status load_variable(struct cm_trainer *trainer, struct cm_variab
 
 /* ---- bindings ---- */
 
+static struct cm_str place_of(const struct plan *p, size_t k, const char *field)
+{
+    return cm_arena_printf(p->trainer->arena, "training_info[%zu].%s", k, field);
+}
+
 /* The variable that a key names, if entry k may bind it. */
 static bool find_key(struct plan *p, size_t k, const char *field, struct cm_str key, size_t *out)
 {
@@ -189,12 +150,11 @@ static bool find_key(struct plan *p, size_t k, const char *field, struct cm_str 
     const int64_t owner = index ? p->trainer->variables[*index].entry : -1;
 
     if (!index)
-        cm_block(p->blockers, CM_BAD_MODEL, "training_info[%zu].%s: '%.*s' is not an initializer",
-                 k, field, CM_STR_FMT(key));
+        cm_findings_add(p->findings, CM_BAD_MODEL, place_of(p, k, field),
+                        "'%.*s' is not an initializer", CM_STR_FMT(key));
     else if (owner >= 0 && (size_t)owner != k)
-        cm_block(p->blockers, CM_BAD_MODEL,
-                 "training_info[%zu].%s: '%.*s' is an initializer of another entry", k, field,
-                 CM_STR_FMT(key));
+        cm_findings_add(p->findings, CM_BAD_MODEL, place_of(p, k, field),
+                        "'%.*s' is an initializer of another entry", CM_STR_FMT(key));
     else {
         *out = *index;
         return true;
@@ -233,14 +193,15 @@ static void bind(struct plan *p, size_t k, bool in_step, struct cm_program *prog
             continue;
         cm_map_insert(in_step ? &p->updated : &seen, arena, key, &added);
         if (!added)
-            cm_block(p->blockers, CM_BAD_MODEL, "training_info[%zu].%s: '%.*s' is assigned twice%s",
-                     k, field, CM_STR_FMT(key), in_step ? " in a step" : "");
+            cm_findings_add(p->findings, CM_BAD_MODEL, place_of(p, k, field),
+                            "'%.*s' is assigned twice%s", CM_STR_FMT(key),
+                            in_step ? " in a step" : "");
         if (!value.size ||
             !(cm_map_find(&outputs, value) || (in_step && cm_map_find(&p->outputs, value)))) {
-            cm_block(p->blockers, CM_BAD_MODEL,
-                     "training_info[%zu].%s: '%.*s' is not an output of the %s", k, field,
-                     CM_STR_FMT(value),
-                     in_step ? "algorithm or of the inference graph" : "initialization graph");
+            cm_findings_add(p->findings, CM_BAD_MODEL, place_of(p, k, field),
+                            "'%.*s' is not an output of the %s", CM_STR_FMT(value),
+                            in_step ? "algorithm or of the inference graph"
+                                    : "initialization graph");
             continue;
         }
         p->trainer->variables[variable].updated |= in_step;
@@ -261,13 +222,14 @@ static void check_types(struct plan *p, const struct cm_program *program)
         const struct cm_type *type = program->types[binding->output];
 
         if (!cm_type_meet(arena, type, cm_type_of_tensor(arena, variable)))
-            cm_block(p->blockers, CM_BAD_MODEL, "%s: '%.*s' is %s, but '%.*s' is %s",
-                     program->place, CM_STR_FMT(program->outputs[binding->output]),
-                     cm_type_print(arena, cm_module_symbols(program->graph->module), type).data,
-                     CM_STR_FMT(trainer->variables[binding->variable].name),
-                     cm_type_print(arena, cm_module_symbols(program->graph->module),
-                                   cm_type_of_tensor(arena, variable))
-                         .data);
+            cm_findings_add(
+                p->findings, CM_BAD_MODEL, cm_str(program->place), "'%.*s' is %s, but '%.*s' is %s",
+                CM_STR_FMT(program->outputs[binding->output]),
+                cm_type_print(arena, cm_module_symbols(program->graph->module), type).data,
+                CM_STR_FMT(trainer->variables[binding->variable].name),
+                cm_type_print(arena, cm_module_symbols(program->graph->module),
+                              cm_type_of_tensor(arena, variable))
+                    .data);
     }
 }
 
@@ -359,33 +321,29 @@ static void check_names(struct plan *p, size_t k, const struct cm_graph_proto *a
         cm_map_insert(&inputs, p->trainer->arena, p->model->graph->input.items[i].name, NULL);
     for (size_t i = 0; i < algorithm->initializer.count; i++)
         if (cm_map_find(&inputs, algorithm->initializer.items[i].name))
-            cm_block(p->blockers, CM_BAD_MODEL,
-                     "training_info[%zu].algorithm: its initializer '%.*s' is an input of the "
-                     "inference graph",
-                     k, CM_STR_FMT(algorithm->initializer.items[i].name));
+            cm_findings_add(p->findings, CM_BAD_MODEL, place_of(p, k, "algorithm"),
+                            "its initializer '%.*s' is an input of the inference graph",
+                            CM_STR_FMT(algorithm->initializer.items[i].name));
     for (size_t i = 0; i < algorithm->input.count; i++)
         if (cm_map_find(&inputs, algorithm->input.items[i].name))
-            cm_block(p->blockers, CM_BAD_MODEL,
-                     "training_info[%zu].algorithm: its input '%.*s' is one of the inference graph "
-                     "already",
-                     k, CM_STR_FMT(algorithm->input.items[i].name));
+            cm_findings_add(p->findings, CM_BAD_MODEL, place_of(p, k, "algorithm"),
+                            "its input '%.*s' is one of the inference graph already",
+                            CM_STR_FMT(algorithm->input.items[i].name));
 }
 
 /* The values that a program gives; else all that could not be built is told, once. */
 static cm_value *find_outputs(struct plan *p, const char *place, const struct cm_graph *graph,
-                              const struct cm_obstacles *found, const struct cm_distinct_names *w)
+                              const struct cm_findings *found, const struct cm_distinct_names *w)
 {
     cm_value *values = CM_NEW_ARRAY(p->trainer->arena, cm_value, w->names.count);
     struct cm_error err = {0};
     const enum cm_status status =
         cm_training_find(graph, found, w->names.items, w->names.count, values, &err);
 
-    for (size_t i = 0; status && i < found->count; i++)
-        cm_block(p->blockers, found->items[i].status, "%s: %s%s%s", place,
-                 cm_str_text(found->items[i].place), found->items[i].place.size ? ": " : "",
-                 cm_str_text(found->items[i].reason));
+    if (status)
+        cm_findings_merge(p->findings, found, cm_str(place));
     if (status && !found->count)
-        cm_block(p->blockers, status, "%s: %s", place, err.text);
+        cm_findings_add(p->findings, status, cm_str(place), "%s", err.text);
     return status ? NULL : values;
 }
 
@@ -397,7 +355,7 @@ static void make_program(struct plan *p, struct cm_program *program, const struc
     const enum cm_status status = cm_program_make(p->trainer, program, &cut, number, NULL, &err);
 
     if (status)
-        cm_block(p->blockers, status, "%s: %s", program->place, err.text);
+        cm_findings_add(p->findings, status, cm_str(program->place), "%s", err.text);
     else
         check_types(p, program);
 }
@@ -405,7 +363,7 @@ static void make_program(struct plan *p, struct cm_program *program, const struc
 static void plan_step(struct plan *p, size_t k, const struct cm_distinct_names *w)
 {
     struct cm_training_entry *entry = &p->trainer->entries[k];
-    const size_t known = p->blockers->count;
+    const size_t known = p->findings->total;
     const cm_value *values = find_outputs(p, entry->step.place, entry->graph, entry->found, w);
 
     if (!values)
@@ -414,8 +372,8 @@ static void plan_step(struct plan *p, size_t k, const struct cm_distinct_names *
         make_program(p, &entry->step, entry->graph, values, w->names.count, 2 * k);
         return;
     }
-    cm_split_step(p->trainer, k, values, w->names.count, p->blockers);
-    if (p->blockers->count > known)
+    cm_split_step(p->trainer, k, values, w->names.count, p->findings);
+    if (p->findings->total > known)
         return;
     check_types(p, &entry->step);
     if (entry->update.session)
@@ -426,22 +384,22 @@ static void plan_initialization(struct plan *p, size_t k, const struct cm_distin
 {
     struct cm_trainer *trainer = p->trainer;
     struct cm_training_entry *entry = &trainer->entries[k];
-    struct cm_obstacles found = {.arena = trainer->arena};
+    struct cm_findings found = {.arena = trainer->arena, .rule = "train"};
     const struct cm_training_source source = {.module = entry->graph->module,
                                               .model = p->model,
                                               .entry = k,
                                               .variables = &trainer->by_name,
-                                              .obstacles = &found};
+                                              .findings = &found};
     const char *place = entry->initialization.place;
     const size_t n_inputs = p->model->training_info.items[k].initialization->input.count;
     struct cm_graph *graph;
     struct cm_error err = {0};
 
     if (n_inputs)
-        cm_block(p->blockers, CM_BAD_MODEL, "%s: the graph has %zu inputs, expected none", place,
-                 n_inputs);
+        cm_findings_add(p->findings, CM_BAD_MODEL, cm_str(place),
+                        "the graph has %zu inputs, expected none", n_inputs);
     if (cm_training_import_initialization(&source, &graph, &err)) {
-        cm_block(p->blockers, err.status, "%s: %s", place, err.text);
+        cm_findings_add(p->findings, err.status, cm_str(place), "%s", err.text);
         return;
     }
     const cm_value *values = find_outputs(p, place, graph, &found, w);
@@ -461,10 +419,10 @@ static void plan_entry(struct plan *p, size_t k)
     entry->initialization.place =
         cm_arena_printf(trainer->arena, "training_info[%zu].initialization", k).data;
     if (calls_graph(algorithm)) {
-        cm_block(p->blockers, CM_UNSUPPORTED,
-                 "%s: calls the inference graph with GraphCall, the form of ONNX 1.7; bring it to "
-                 "today's form first",
-                 entry->step.place);
+        cm_findings_add(
+            p->findings, CM_UNSUPPORTED, cm_str(entry->step.place),
+            "calls the inference graph with GraphCall, the form of ONNX 1.7; bring it to "
+            "today's form first");
         return;
     }
     check_names(p, k, algorithm);
@@ -474,7 +432,7 @@ static void plan_entry(struct plan *p, size_t k)
     if (!step.names.count && !first.names.count)
         return;
     if (cm_trainer_import(trainer, k, &err)) {
-        cm_block(p->blockers, err.status, "%s: %s", entry->step.place, err.text);
+        cm_findings_add(p->findings, err.status, cm_str(entry->step.place), "%s", err.text);
         return;
     }
     if (step.names.count)
@@ -491,11 +449,10 @@ static void check_gradients(struct plan *p)
 
     for (size_t k = 0; k < trainer->n_entries; k++)
         gradients += trainer->entries[k].handovers.count;
-    if (trainer->options.split && !gradients && !p->blockers->count)
-        cm_block(p->blockers, CM_UNSUPPORTED,
-                 "%s: no Gradient node in it differentiates by a variable that it updates, so "
-                 "there are no gradients to give out",
-                 trainer->entries[0].step.place);
+    if (trainer->options.split && !gradients && !p->findings->total)
+        cm_findings_add(p->findings, CM_UNSUPPORTED, cm_str(trainer->entries[0].step.place),
+                        "no Gradient node in it differentiates by a variable that it updates, so "
+                        "there are no gradients to give out");
 }
 
 enum cm_status cm_trainer_plan(struct cm_trainer *trainer, struct cm_error *err)
@@ -507,9 +464,12 @@ enum cm_status cm_trainer_plan(struct cm_trainer *trainer, struct cm_error *err)
         return cm_fail(err, CM_BAD_MODEL, "the model has no graph");
     if (!model->training_info.count)
         return cm_fail(err, CM_BAD_ARGUMENT, "the model has no training info");
-    p.blockers = CM_NEW(trainer->arena, struct cm_blockers);
-    p.blockers->list = trainer->options.obstacles;
-    trainer->options.obstacles = NULL; /* it is the caller's, for as long as the call lasts */
+    struct cm_findings own = {
+        .arena = trainer->arena, .rule = "train", .what = "the model cannot be trained"};
+    p.findings = trainer->options.findings ? trainer->options.findings : &own;
+    p.findings->rule = own.rule;
+    p.findings->what = own.what;
+    trainer->options.findings = NULL; /* it is the caller's, for as long as the call lasts */
     map_outputs(trainer->arena, &p.outputs, model->graph);
     find_variables(&p);
     for (size_t i = 0; i < trainer->n_variables; i++)
@@ -519,7 +479,7 @@ enum cm_status cm_trainer_plan(struct cm_trainer *trainer, struct cm_error *err)
     for (size_t k = 0; k < trainer->n_entries; k++)
         plan_entry(&p, k);
     check_gradients(&p);
-    CM_TRY(cm_blockers_tell(p.blockers, "the model cannot be trained", err));
+    CM_TRY(cm_findings_fail(p.findings, err));
     for (size_t k = 0; k < trainer->n_entries; k++) {
         CM_TRY(widen_variables(trainer, &trainer->entries[k].step, err));
         CM_TRY(widen_variables(trainer, &trainer->entries[k].update, err));

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/training_graph.h"
 
+#include "base/diagnostics.h"
 #include "graph/clone.h"
 #include "graph/import.h"
-#include "graph/obstacles.h"
 #include "graph/op.h"
 #include "lower/lower.h"
 
@@ -29,7 +29,7 @@ static bool is_variable(void *arg, const struct cm_tensor_proto *initializer)
 
 static struct cm_import_options options_of(const struct cm_training_source *source)
 {
-    return (struct cm_import_options){.obstacles = source->obstacles,
+    return (struct cm_import_options){.findings = source->findings,
                                       .opens = is_variable,
                                       .opens_arg = (void *)(uintptr_t)source->variables,
                                       .constant_defaults = true,
@@ -60,7 +60,7 @@ enum cm_status cm_training_import_initialization(const struct cm_training_source
     return cm_lower_import_as(source->module, model, &options, out, err);
 }
 
-enum cm_status cm_training_find(const struct cm_graph *graph, const struct cm_obstacles *obstacles,
+enum cm_status cm_training_find(const struct cm_graph *graph, const struct cm_findings *findings,
                                 const struct cm_str *names, size_t count, cm_value *out,
                                 struct cm_error *err)
 {
@@ -68,8 +68,8 @@ enum cm_status cm_training_find(const struct cm_graph *graph, const struct cm_ob
         out[i] = cm_graph_find(graph, names[i]);
         if (out[i])
             continue;
-        if (obstacles)
-            CM_TRY(cm_obstacles_fail(obstacles, err));
+        if (findings)
+            CM_TRY(cm_findings_fail(findings, err));
         return cm_fail(err, CM_BAD_MODEL, "output '%.*s' is never computed", CM_STR_FMT(names[i]));
     }
     return CM_OK;

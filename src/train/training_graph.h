@@ -10,7 +10,7 @@
 
 #include "graph/graph.h"
 
-struct cm_obstacles;
+struct cm_findings;
 
 /* Names, each once, in the order they came. */
 struct cm_distinct_names {
@@ -28,7 +28,7 @@ struct cm_training_source {
     const struct cm_model_proto *model; /* must outlive the module */
     size_t entry;
     const struct cm_map *variables; /* by name: initializers that are state variables */
-    struct cm_obstacles *obstacles; /* receives what cannot be built */
+    struct cm_findings *findings;   /* receives what cannot be built */
 };
 
 /* Inference graph and algorithm. */
@@ -40,7 +40,7 @@ enum cm_status cm_training_import_initialization(const struct cm_training_source
                                                  struct cm_error *err) CM_MUST_CHECK;
 
 /* Values of a graph by name. Where one is missing the failure tells what could not be built. */
-enum cm_status cm_training_find(const struct cm_graph *graph, const struct cm_obstacles *obstacles,
+enum cm_status cm_training_find(const struct cm_graph *graph, const struct cm_findings *findings,
                                 const struct cm_str *names, size_t count, cm_value *out,
                                 struct cm_error *err) CM_MUST_CHECK;
 

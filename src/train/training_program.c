@@ -110,13 +110,14 @@ enum cm_status cm_trainer_import(struct cm_trainer *trainer, size_t k, struct cm
 
     if (entry->graph)
         return CM_OK;
-    entry->found = CM_NEW(trainer->arena, struct cm_obstacles);
+    entry->found = CM_NEW(trainer->arena, struct cm_findings);
     entry->found->arena = trainer->arena;
+    entry->found->rule = "train";
     const struct cm_training_source source = {.module = cm_module_new(trainer->arena, &options),
                                               .model = &trainer->file->model,
                                               .entry = k,
                                               .variables = &trainer->by_name,
-                                              .obstacles = entry->found};
+                                              .findings = entry->found};
     struct cm_graph *graph;
     CM_TRY(cm_training_import(&source, &graph, err));
     CM_TRY(cm_graph_inline_calls(graph, err));

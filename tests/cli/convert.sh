@@ -95,7 +95,7 @@ refused (float[2,3] x, int64[1] axes, float[3] e) => (float y, float[2,3] z, flo
 END
 echo '-- everything that cannot be expressed, and nothing is written'
 try downgrade refused.onnxtxt -o no.onnx --opset 11 2>&1
-try downgrade refused.onnxtxt -o no.onnx --opset 11 --json 2>/dev/null | sed -n '/blockers/,$p'
+try downgrade refused.onnxtxt -o no.onnx --opset 11 --json 2>/dev/null
 ls no.onnx 2>&1 | grep -c 'cannot access'
 
 echo '-- wrong usage'

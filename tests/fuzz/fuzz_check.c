@@ -20,8 +20,8 @@ static void require_sound(const struct cm_findings *findings)
         fuzz_require(cm_str_is_utf8(findings->items[i].reason));
         violations += findings->items[i].severity == CM_VIOLATION;
     }
-    fuzz_require(findings->cut ? violations <= findings->violations
-                               : violations == findings->violations);
+    fuzz_require(findings->total > findings->count ? violations <= findings->violations
+                                                   : violations == findings->violations);
 }
 
 static enum cm_status check(struct cm_guard *guard, void *arg)

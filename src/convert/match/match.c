@@ -306,6 +306,7 @@ static void release(void *matching)
 enum cm_status cm_match(struct cm_matching *m, struct cm_str map, struct cm_error *err)
 {
     cm_arena_defer(m->arena, release, m);
+    m->problems = (struct cm_findings){.arena = m->arena, .rule = "import"};
     gather_sources(m);
     find_tied(m);
     cm_match_read_again(m);

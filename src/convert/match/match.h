@@ -82,10 +82,7 @@ struct cm_matching {
     struct cm_tensor values;
     size_t scores; /* comparisons so far */
     double scale;  /* of the last one: how much larger the tensor is than what it is made of */
-    struct cm_sentences_list {
-        struct cm_str *items;
-        size_t count, capacity;
-    } problems; /* of the rules */
+    struct cm_findings problems; /* of the rules */
 };
 
 /* match.c: all of it; m lives in its arena. map: the text of the rules, or empty. */

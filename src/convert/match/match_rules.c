@@ -8,7 +8,7 @@ enum { GROUPS_MAX = 10, RULES_MAX = 10000 };
 
 static void problem(struct cm_matching *m, size_t line, const char *what)
 {
-    *CM_PUSH(m->arena, &m->problems) = cm_arena_printf(m->arena, "--map, line %zu: %s", line, what);
+    cm_findings_add(&m->problems, CM_UNSUPPORTED, CM_STR_NONE, "--map, line %zu: %s", line, what);
 }
 
 static struct cm_str trim(struct cm_str text)

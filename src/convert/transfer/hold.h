@@ -19,6 +19,7 @@
 #ifndef CM_CONVERT_HOLD_H
 #define CM_CONVERT_HOLD_H
 
+#include "base/diagnostics.h"
 #include "convert/match/parts.h"
 #include "onnx/model_file.h"
 
@@ -84,10 +85,9 @@ struct cm_held_slot {
 enum cm_status cm_hold_read_slot(struct cm_arena *arena, const struct cm_tensor_proto *tensor,
                                  struct cm_held_slot *out, struct cm_error *err) CM_MUST_CHECK;
 
-/* Calls problem for everything in the model that begins as ours and is not as described: subject is
- * the graph or tensor that it is about. */
-typedef void cm_hold_problem_fn(void *arg, const void *subject, struct cm_str reason);
+/* Adds everything in the model that begins as ours and is not as described; the subject is the
+ * graph or tensor that it is about. */
 void cm_hold_check(struct cm_arena *arena, const struct cm_model_file *file,
-                   cm_hold_problem_fn *problem, void *arg);
+                   struct cm_findings *findings);
 
 #endif

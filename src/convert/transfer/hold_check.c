@@ -8,14 +8,8 @@ struct checking {
     const struct cm_graph_proto *algorithm;
     const struct cm_training_proto *training;
     struct cm_map known; /* initializers of the graph and of the algorithm */
-    cm_hold_problem_fn *tell;
-    void *arg;
+    struct cm_findings *findings;
 };
-
-static void tell(const struct checking *c, const void *subject, struct cm_str reason)
-{
-    c->tell(c->arg, subject, reason);
-}
 
 /* Keys that begin as ours do. */
 static void check_keys(const struct checking *c, const void *subject,
@@ -30,8 +24,8 @@ static void check_keys(const struct checking *c, const void *subject,
                                               key.size - strlen(CM_HOLD_PREFIX)},
                               keys[k]);
         if (!known)
-            tell(c, subject,
-                 cm_arena_printf(c->arena, "metadata '%.*s' is not known here", CM_STR_FMT(key)));
+            cm_findings_judge(c->findings, "TR20", subject, "metadata '%.*s' is not known here",
+                              CM_STR_FMT(key));
     }
 }
 
@@ -50,11 +44,10 @@ static void check_groups(const struct checking *c, const struct cm_item *optimiz
 
         for (size_t k = 0; k < cm_item_count(names); k++)
             if (!cm_item_is_text(cm_item_at(names, k), &name) || !knows(c, name))
-                tell(c, c->algorithm,
-                     cm_arena_printf(c->arena,
-                                     CM_HOLD_PREFIX "optimizer: group %zu names '%.*s', which is "
-                                                    "not an initializer",
-                                     i, CM_STR_FMT(name)));
+                cm_findings_judge(c->findings, "TR20", c->algorithm,
+                                  CM_HOLD_PREFIX "optimizer: group %zu names '%.*s', which is "
+                                                 "not an initializer",
+                                  i, CM_STR_FMT(name));
     }
 }
 
@@ -68,10 +61,10 @@ static void check_position(const struct checking *c, const struct cm_item *posit
     for (size_t i = 0; i < c->training->update_binding.count; i++)
         bound = bound || cm_str_equal(c->training->update_binding.items[i].key, step);
     if (!knows(c, step) || !bound)
-        tell(c, c->algorithm,
-             cm_arena_printf(
-                 c->arena, CM_HOLD_PREFIX "position: the step is said to be in '%.*s', which is %s",
-                 CM_STR_FMT(step), knows(c, step) ? "never updated" : "not an initializer"));
+        cm_findings_judge(c->findings, "TR20", c->algorithm,
+                          CM_HOLD_PREFIX "position: the step is said to be in '%.*s', which is %s",
+                          CM_STR_FMT(step),
+                          knows(c, step) ? "never updated" : "not an initializer");
 }
 
 static const struct cm_item *parsed(const struct checking *c, const char *key)
@@ -93,15 +86,14 @@ static void check_tensor(const struct checking *c, const struct cm_tensor_proto 
         return;
     check_keys(c, tensor, &tensor->metadata_props, keys, CM_COUNT(keys));
     if (cm_hold_read_slot(c->arena, tensor, &slot, &err))
-        tell(c, tensor, cm_arena_str(c->arena, cm_str(err.text)));
+        cm_findings_judge(c->findings, "TR20", tensor, "%s", err.text);
     else if (slot.of.size && !knows(c, slot.of))
-        tell(c, tensor,
-             cm_arena_printf(c->arena,
-                             CM_HOLD_PREFIX "slot: it is said to belong to '%.*s', which is not an "
-                                            "initializer",
-                             CM_STR_FMT(slot.of)));
+        cm_findings_judge(c->findings, "TR20", tensor,
+                          CM_HOLD_PREFIX "slot: it is said to belong to '%.*s', which is not an "
+                                         "initializer",
+                          CM_STR_FMT(slot.of));
     if (cm_hold_read_parts(c->arena, tensor, &parts, &err)) {
-        tell(c, tensor, cm_arena_str(c->arena, cm_str(err.text)));
+        cm_findings_judge(c->findings, "TR20", tensor, "%s", err.text);
         return;
     }
     for (size_t i = 0; i < parts.count; i++)
@@ -111,9 +103,8 @@ static void check_tensor(const struct checking *c, const struct cm_tensor_proto 
 
             if (parts.items[i].at[d] < 0 || parts.items[i].at[d] > tensor->dims.items[d] ||
                 size > tensor->dims.items[d] - parts.items[i].at[d])
-                tell(c, tensor,
-                     cm_arena_printf(
-                         c->arena, CM_HOLD_PREFIX "parts: part %zu reaches beyond axis %d", i, d));
+                cm_findings_judge(c->findings, "TR20", tensor,
+                                  CM_HOLD_PREFIX "parts: part %zu reaches beyond axis %d", i, d);
         }
 }
 
@@ -124,7 +115,7 @@ static void check_graph(struct checking *c, const struct cm_graph_proto *graph)
 }
 
 void cm_hold_check(struct cm_arena *arena, const struct cm_model_file *file,
-                   cm_hold_problem_fn *problem, void *arg)
+                   struct cm_findings *findings)
 {
     static const char *const keys[] = {"source",   "optimizer", "schedule",
                                        "position", "facts",     "kept"};
@@ -136,8 +127,7 @@ void cm_hold_check(struct cm_arena *arena, const struct cm_model_file *file,
                              .file = file,
                              .training = training,
                              .algorithm = training->algorithm,
-                             .tell = problem,
-                             .arg = arg};
+                             .findings = findings};
         struct cm_held_tensor *kept;
         struct cm_saved *saved;
         struct cm_error err;
@@ -150,7 +140,7 @@ void cm_hold_check(struct cm_arena *arena, const struct cm_model_file *file,
         check_keys(&c, c.algorithm, &c.algorithm->metadata_props, keys, CM_COUNT(keys));
         if (cm_hold_read(arena, file, i, &saved, &err) ||
             cm_hold_read_kept(arena, file, i, &kept, &count, &err))
-            tell(&c, c.algorithm, cm_arena_str(arena, cm_str(err.text)));
+            cm_findings_judge(c.findings, "TR20", c.algorithm, "%s", err.text);
         check_groups(&c, parsed(&c, CM_HOLD_PREFIX "optimizer"));
         check_position(&c, parsed(&c, CM_HOLD_PREFIX "position"));
         for (size_t k = 0; k < graph->initializer.count; k++)

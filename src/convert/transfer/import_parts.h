@@ -11,7 +11,7 @@ struct cm_importing {
     struct cm_saved *saved;
     const struct cm_saved_import_options *options;
     struct cm_matching *matching;
-    struct cm_sentences_list notes, blockers;
+    struct cm_findings findings;
     struct cm_map groups; /* names of weights to the number of their group + 1 */
     struct cm_plan_weight *weights;
     size_t n_weights;

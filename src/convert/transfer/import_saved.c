@@ -7,26 +7,12 @@
 #include <math.h>
 #include <stdarg.h>
 
-enum { TEXT_MAX = 700, RECENT = 50 };
-
-static void add_sentence(struct cm_importing *in, struct cm_sentences_list *list,
-                         const char *format, va_list args)
-{
-    char text[TEXT_MAX];
-
-    vsnprintf(text, sizeof text, format, args);
-    for (size_t i = list->count > RECENT ? list->count - RECENT : 0; i < list->count; i++)
-        if (cm_str_is(list->items[i], text))
-            return;
-    *CM_PUSH(in->arena, list) = cm_arena_str(in->arena, cm_str(text));
-}
-
 void cm_import_note(struct cm_importing *in, const char *format, ...)
 {
     va_list args;
 
     va_start(args, format);
-    add_sentence(in, &in->notes, format, args);
+    cm_findings_note_args(&in->findings, format, args);
     va_end(args);
 }
 
@@ -35,21 +21,8 @@ void cm_import_block(struct cm_importing *in, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    add_sentence(in, &in->blockers, format, args);
+    cm_findings_add_args(&in->findings, CM_UNSUPPORTED, CM_STR_NONE, format, args);
     va_end(args);
-}
-
-/* All that stands in the way, in one message. */
-static enum cm_status verdict(const struct cm_importing *in, struct cm_error *err)
-{
-    struct cm_str text = CM_STR("");
-
-    if (!in->blockers.count)
-        return CM_OK;
-    for (size_t i = 0; i < in->blockers.count && text.size < CM_ERROR_SIZE; i++)
-        text = cm_arena_printf(in->arena, "%s%s%s", cm_str_text(text), i ? "; " : "",
-                               cm_str_text(in->blockers.items[i]));
-    return cm_fail(err, CM_UNSUPPORTED, "%s", cm_str_text(text));
 }
 
 /* ---- the table, and what is left over ---- */
@@ -59,8 +32,7 @@ static void judge(struct cm_importing *in)
     const struct cm_matching *m = in->matching;
     const bool partial = in->options->partial;
 
-    for (size_t i = 0; i < m->problems.count; i++)
-        cm_import_block(in, "%s", cm_str_text(m->problems.items[i]));
+    cm_findings_merge(&in->findings, &m->problems, CM_STR_NONE);
     for (size_t i = 0; i < m->targets.count; i++) {
         const struct cm_match_target *target = &m->targets.items[i];
 
@@ -259,7 +231,7 @@ static enum cm_status import(struct cm_importing *in, struct cm_saved_import_rep
     judge(in);
     tell_unmatched(in);
     if (in->options->weights_only) {
-        CM_TRY(verdict(in, err));
+        CM_TRY(cm_findings_fail(&in->findings, err));
         return cm_import_weights(in, err);
     }
     if (!in->saved->has_optimizer)
@@ -268,7 +240,7 @@ static enum cm_status import(struct cm_importing *in, struct cm_saved_import_rep
     cm_match_tie(in->matching);
     tell_tied(in);
     choose_weights(in);
-    CM_TRY(verdict(in, err));
+    CM_TRY(cm_findings_fail(&in->findings, err));
     return train(in, report, err);
 }
 
@@ -279,7 +251,9 @@ enum cm_status cm_saved_import(struct cm_arena *arena, struct cm_model_file *fil
 {
     struct cm_importing in = {.arena = arena, .file = file, .saved = saved, .options = options};
 
-    *report = (struct cm_saved_import_report){0};
+    in.findings = (struct cm_findings){
+        .arena = arena, .rule = "import", .what = "the checkpoint cannot be imported"};
+    *report = (struct cm_saved_import_report){.findings = in.findings};
     if (!file->model.graph)
         return cm_fail(err, CM_BAD_MODEL, "the model has no graph");
     if (file->model.training_info.count && !options->weights_only)
@@ -290,9 +264,6 @@ enum cm_status cm_saved_import(struct cm_arena *arena, struct cm_model_file *fil
     in.matching->file = file;
     in.matching->saved = saved;
     const enum cm_status status = import(&in, report, err);
-    report->notes = in.notes.items;
-    report->n_notes = in.notes.count;
-    report->blockers = in.blockers.items;
-    report->n_blockers = in.blockers.count;
+    report->findings = in.findings;
     return status;
 }

@@ -28,8 +28,7 @@ struct cm_import_match {
 struct cm_saved_import_report {
     struct cm_import_match *matches;
     size_t n_matches;
-    struct cm_str *notes, *blockers; /* sentences */
-    size_t n_notes, n_blockers;
+    struct cm_findings findings;      /* notes, and as violations all that stands in the way */
     struct cm_prepare_report prepare; /* of weights only: nothing */
 };
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mlir/lowering/lowering.h"
 
-#include "graph/obstacles.h"
+#include "base/diagnostics.h"
 #include "mlir/lowering/lowering_state.h"
 
 #include <stdio.h>
@@ -114,9 +114,9 @@ enum cm_status cm_mlir_nodes(struct cm_mlir_lowering *l, struct cm_graph *graph,
         if (lower_node(l, node, &one) == CM_OK)
             continue;
         l->indent = indent;
-        if (l->options->obstacles && !l->is_told)
-            cm_obstacles_add(l->options->obstacles, one.status, cm_mlir_describe(l, node),
-                             one.text);
+        if (l->options->findings && !l->is_told)
+            cm_findings_add(l->options->findings, one.status, cm_mlir_describe(l, node), "%s",
+                            one.text);
         cm_node_blame(node, one.status, &one);
         l->is_told = false;
         if (status == CM_OK && err)
@@ -299,9 +299,10 @@ enum cm_status cm_mlir_lower(struct cm_graph *graph, const struct cm_mlir_lower_
             continue;
         }
         const struct cm_str name = cm_value_get(l.module, graph->inputs[i])->name;
-        if (options->obstacles)
-            cm_obstacles_add(options->obstacles, one.status,
-                             cm_arena_printf(arena, "input '%.*s'", CM_STR_FMT(name)), one.text);
+        if (options->findings)
+            cm_findings_add(options->findings, one.status,
+                            cm_arena_printf(arena, "input '%.*s'", CM_STR_FMT(name)), "%s",
+                            one.text);
         (void)cm_error_context(&one, one.status, "input '%.*s'", CM_STR_FMT(name));
         if (status == CM_OK && err)
             *err = one;

@@ -7,7 +7,7 @@
 #include "graph/graph.h"
 #include "mlir/lowering/mlir_program.h"
 
-struct cm_obstacles;
+struct cm_findings;
 
 struct cm_mlir_entry {
     size_t streams; /* random nodes */
@@ -29,8 +29,8 @@ struct cm_mlir_lower_options {
     /* Of a training step, whose random numbers go on from run to run in a random state: the entries
      * of the training, the nodes of which come one after the other. */
     const struct cm_mlir_entry *entries;
-    size_t n_entries;               /* 0: it is not a training step */
-    struct cm_obstacles *obstacles; /* receives every node that cannot be lowered; may be NULL */
+    size_t n_entries;             /* 0: it is not a training step */
+    struct cm_findings *findings; /* receives every node that cannot be lowered; may be NULL */
     /* What a node was expanded from: messages name that, which is what people know; or NULL. */
     cm_mlir_origin_fn *origin;
     const void *origin_arg;

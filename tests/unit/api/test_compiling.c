@@ -124,12 +124,6 @@ void test_compiling__is_cancelled(void)
     cameo_model_free(model);
 }
 
-static void count_refusal(void *arg, const char *what)
-{
-    ++*(size_t *)arg;
-    CHECK(strstr(what, "string"));
-}
-
 void test_compiling__each_reason_is_told(void)
 {
     struct cameo_compile_options options = CAMEO_COMPILE_OPTIONS_INIT;
@@ -137,15 +131,19 @@ void test_compiling__each_reason_is_told(void)
     struct cameo_model *model = load("<ir_version: 8, opset_import: [\"\" : 17]>\n"
                                      "words (string[2] x, string[3] z) => (string[2] y)\n"
                                      "{ y = Identity(x) }\n");
-    size_t count = 0;
+    struct cameo_findings *findings;
 
     options.emit = CAMEO_EMIT_LINALG;
     options.write = write_text;
     options.write_to = stderr;
-    options.refused = count_refusal;
-    options.refused_arg = &count;
+    options.findings = &findings;
     CHECK_INT(cameo_model_compile(model, &options, NULL, &err), CAMEO_UNSUPPORTED);
-    CHECK_INT(count, 3);
+    CHECK_INT(cameo_findings_violations(findings), 3);
+    for (size_t i = 0; i < 3; i++) {
+        CHECK_STRING(cameo_findings_at(findings, i)->rule.data, "compile");
+        CHECK(strstr(cameo_findings_at(findings, i)->reason.data, "string"));
+    }
+    cameo_findings_free(findings);
     CHECK(strstr(err.message, "the model cannot be compiled, for 3 reasons: input 'x': "));
     CHECK(strstr(err.message, "input 'z': "));
     CHECK(strstr(err.message, "node making 'y' (Identity): "));

@@ -58,7 +58,7 @@ void test_convert__tells_which_operators_changed_and_how(void)
     CHECK_STRING(report->changes[0]->how.data, "axes are an input");
     CHECK_INT(report->nodes_changed, 1);
     CHECK_INT(report->nodes_kept, 1);
-    CHECK_INT(report->blocker_count, 0);
+    CHECK_INT(cameo_findings_violations(report->findings), 0);
     CHECK_INT(cameo_model_opset(model, 0)->version, 18);
     CHECK_INT(cameo_model_summary(model)->ir_version, 8);
     CHECK_INT(cameo_model_summary(model)->node_count, 3); /* and a Constant */
@@ -88,11 +88,16 @@ void test_convert__changes_nothing_where_a_node_has_no_form(void)
     struct cameo_error err;
 
     REFUSED(convert(model, 10, &report, &err), CAMEO_UNSUPPORTED, "Det");
-    CHECK_INT(report->blocker_count, 2);
-    CHECK_STRING(report->blockers[0].data, "node 'u' (Det): Det is an operator since opset 11");
-    CHECK_STRING(report->blockers[1].data,
-                 "node 'r' (ReduceSum): ReduceSum version 11 needs 'axes' to be constant, which it "
-                 "is not here");
+    CHECK_INT(cameo_findings_violations(report->findings), 2);
+    CHECK_STRING(cameo_findings_at(report->findings, 0)->rule.data, "convert");
+    CHECK_STRING(cameo_findings_at(report->findings, 0)->place.data, "node 'u' (Det)");
+    CHECK_STRING(cameo_findings_at(report->findings, 0)->reason.data,
+                 "Det is an operator since opset 11");
+    CHECK_STRING(cameo_findings_at(report->findings, 1)->place.data, "node 'r' (ReduceSum)");
+    CHECK_STRING(cameo_findings_at(report->findings, 1)->reason.data,
+                 "ReduceSum version 11 needs 'axes' to be constant, which it is not here");
+    CHECK_STRING(cameo_findings_headline(report->findings).data,
+                 "the model cannot be converted, for 2 reasons");
     CHECK_INT(cameo_model_opset(model, 0)->version, 18);
     OK(convert(model, 13, &report, &err));
     CHECK_INT(report->nodes_changed, 0);

@@ -68,7 +68,7 @@ static void training(struct cm_arena *arena)
     options.prepare = &how;
     REFUSED(cameo_model_import(model, path, &options, &report, &err), CAMEO_UNSUPPORTED,
             "does not say which optimizer");
-    CHECK_INT(report->blocker_count, 1);
+    CHECK_INT(cameo_findings_violations(report->findings), 1);
     cameo_model_free(model);
     model = load_text(line);
     options.settings = "{\"optimizer\": \"sgd\", \"lr\": 0.5, \"rates\": [[0.5], [0.25]]}";

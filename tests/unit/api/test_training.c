@@ -278,7 +278,9 @@ void test_training__all_blockers_are_listed(void)
     OK(cameo_model_training_blockers(model, NULL, &findings, &err));
     CHECK_INT(cameo_findings_count(findings), COUNT + 1);
     CHECK(strstr(cameo_findings_at(findings, 0)->reason.data, "'nobody' is not an initializer"));
-    CHECK(strstr(cameo_findings_at(findings, COUNT)->reason.data, "my.T299"));
+    CHECK(strstr(cameo_findings_at(findings, COUNT)->place.data, "my.T299"));
+    CHECK_STRING(cameo_findings_at(findings, 0)->place.data, "training_info[0].update_binding");
+    CHECK_STRING(cameo_findings_at(findings, 0)->rule.data, "train");
     cameo_findings_free(findings);
     cameo_model_free(model);
 

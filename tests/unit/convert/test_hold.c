@@ -133,20 +133,6 @@ void test_hold__other_formats_carry_it_as_a_text(void)
     check_in_arena(recall);
 }
 
-struct problems {
-    size_t count;
-    struct cm_str first;
-};
-
-static void note(void *arg, const void *subject, struct cm_str reason)
-{
-    struct problems *p = arg;
-
-    CHECK(subject != NULL);
-    if (!p->count++)
-        p->first = reason;
-}
-
 static void find_problems(struct cm_arena *arena)
 {
     static const struct {
@@ -169,17 +155,17 @@ static void find_problems(struct cm_arena *arena)
         struct cm_model_file *file = open_text(arena, trained);
         struct cm_graph_proto *graph = file->model.training_info.items[0].algorithm;
         struct cm_entry_proto *entry = CM_NEW(arena, struct cm_entry_proto);
-        struct problems problems = {0};
+        struct cm_findings problems = {.arena = arena};
 
-        cm_hold_check(arena, file, note, &problems);
+        cm_hold_check(arena, file, &problems);
         CHECK_INT(problems.count, 0);
         entry->key = cm_str(rows[i].key);
         entry->value = cm_str(rows[i].value);
         graph->metadata_props = (struct cm_entries){entry, 1};
-        cm_hold_check(arena, file, note, &problems);
-        if (!problems.count || !strstr(problems.first.data, rows[i].reason))
+        cm_hold_check(arena, file, &problems);
+        if (!problems.count || !strstr(problems.items[0].reason.data, rows[i].reason))
             fail_msg("%s = %s: expected '%s', got '%s'", rows[i].key, rows[i].value, rows[i].reason,
-                     problems.count ? problems.first.data : "nothing");
+                     problems.count ? problems.items[0].reason.data : "nothing");
     }
 }
 

@@ -199,7 +199,8 @@ static void rules(struct cm_arena *arena)
     check_match(&w, "c", "second.c", "by --map");
     check_match(&w, "d", "second.d", "by --map");
     CHECK(w.matching->problems.count == 3);
-    CHECK_STR(w.matching->problems.items[0], "--map, line 5: the model has no initializer 'z'");
+    CHECK_STR(w.matching->problems.items[0].reason,
+              "--map, line 5: the model has no initializer 'z'");
 }
 
 void test_match__rules_of_the_user_come_first_and_are_checked(void)

@@ -1,7 +1,7 @@
 /* Models become modules: nested graphs, functions, attribute references, and what is refused. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/diagnostics.h"
 #include "graph/import.h"
-#include "graph/obstacles.h"
 #include "graph_case.h"
 #include "onnx/syntax.h"
 
@@ -154,19 +154,19 @@ void test_import__all_unknown_operators_are_named_at_once(void)
 }
 
 /* The reasons that importing a text gives, by place; "" past the last. */
-static const struct cm_obstacle *obstacle(const struct cm_obstacles *list, size_t i)
+static const struct cm_finding *finding_at(const struct cm_findings *list, size_t i)
 {
-    static const struct cm_obstacle none = {.place = {"", 0}, .reason = {"", 0}};
+    static const struct cm_finding none = {.place = {"", 0}, .reason = {"", 0}};
     return i < list->count ? &list->items[i] : &none;
 }
 
-static void import_all(struct cm_arena *arena, const char *text, struct cm_obstacles *list)
+static void import_all(struct cm_arena *arena, const char *text, struct cm_findings *list)
 {
     struct cm_model_proto *model = CM_NEW(arena, struct cm_model_proto);
-    const struct cm_import_options options = {.obstacles = list};
+    const struct cm_import_options options = {.findings = list};
     struct cm_graph *graph;
     struct cm_error err = {0};
-    *list = (struct cm_obstacles){.arena = arena};
+    *list = (struct cm_findings){.arena = arena};
     CHECK_OK(cm_syntax_parse_model(cm_str(text), arena, model, &err), &err);
     CHECK(cm_module_import(cm_module_new(arena, NULL), model, &options, &graph, &err) != CM_OK);
     CHECK_INT(list->total, list->count);
@@ -174,14 +174,14 @@ static void import_all(struct cm_arena *arena, const char *text, struct cm_obsta
 
 #define CHECK_OBSTACLE(list, i, where, why)                                                        \
     do {                                                                                           \
-        CHECK_STRING(obstacle(&(list), (i))->place.data, (where));                                 \
-        if (!strstr(obstacle(&(list), (i))->reason.data, (why)))                                   \
-            fail_msg("'%s' should say '%s'", obstacle(&(list), (i))->reason.data, (why));          \
+        CHECK_STRING(finding_at(&(list), (i))->place.data, (where));                               \
+        if (!strstr(finding_at(&(list), (i))->reason.data, (why)))                                 \
+            fail_msg("'%s' should say '%s'", finding_at(&(list), (i))->reason.data, (why));        \
     } while (0)
 
 static void goes_on(struct cm_arena *arena)
 {
-    struct cm_obstacles list;
+    struct cm_findings list;
     import_all(arena,
                GRAPH_HEAD "main (float[2] x, bool[2] b, string[2] s, bool c) => (float[2] y) {\n"
                           "  [add] p = Add(b, b)\n"
@@ -209,7 +209,7 @@ void test_import__a_node_that_fails_does_not_hide_the_others(void)
 
 static void goes_on_inside(struct cm_arena *arena)
 {
-    struct cm_obstacles list;
+    struct cm_findings list;
     import_all(
         arena,
         GRAPH_HEAD
@@ -236,7 +236,7 @@ void test_import__bodies_and_functions_go_on_too_and_each_place_counts_once(void
 /* A graph that a function has as default of an attribute is built like any other. */
 static void default_graphs(struct cm_arena *arena)
 {
-    struct cm_obstacles list;
+    struct cm_findings list;
     import_all(arena,
                GRAPH_HEAD "main (bool c) => (float[1] y) { y = local.f(c) }\n" GRAPH_LOCAL
                           "f <t: graph = th () => (float[1] a) { a = Nonsense() }>(c) => (y) {\n"
@@ -255,7 +255,7 @@ void test_import__a_default_graph_that_cannot_be_built_is_told(void)
 /* What was told of one branch is no word on what comes after it. */
 static void after_a_branch(struct cm_arena *arena)
 {
-    struct cm_obstacles list;
+    struct cm_findings list;
     import_all(
         arena,
         GRAPH_HEAD
@@ -309,14 +309,14 @@ void test_import__going_on_has_an_end(void)
 
 static void long_list(struct cm_arena *arena)
 {
-    struct cm_obstacles list = {.arena = arena};
+    struct cm_findings list = {.arena = arena};
     struct cm_error err = {0};
-    CHECK_OK(cm_obstacles_fail(&list, &err), &err);
-    for (int i = 0; i < CM_OBSTACLES_MAX + 5; i++)
-        cm_obstacles_add(&list, CM_BAD_MODEL, cm_arena_printf(arena, "node %d", i), "it is bad");
-    CHECK_INT(list.count, CM_OBSTACLES_MAX);
-    CHECK_INT(list.total, CM_OBSTACLES_MAX + 5);
-    CHECK_FAILS(cm_obstacles_fail(&list, &err), CM_BAD_MODEL, &err,
+    CHECK_OK(cm_findings_fail(&list, &err), &err);
+    for (int i = 0; i < CM_FINDINGS_MAX + 5; i++)
+        cm_findings_add(&list, CM_BAD_MODEL, cm_arena_printf(arena, "node %d", i), "it is bad");
+    CHECK_INT(list.count, CM_FINDINGS_MAX);
+    CHECK_INT(list.total, CM_FINDINGS_MAX + 5);
+    CHECK_FAILS(cm_findings_fail(&list, &err), CM_BAD_MODEL, &err,
                 "for 10005 reasons: node 0: it is bad; node 1: it is bad; ");
     CHECK(strstr(err.text, "; and 99"));
 }

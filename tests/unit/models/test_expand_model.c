@@ -1,7 +1,7 @@
 /* Functions inlined in model files: names, attributes, absent operands, versions, operators. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/diagnostics.h"
 #include "graph/graph_case.h"
-#include "graph/obstacles.h"
 #include "models/expand_model.h"
 #include "onnx/descriptor.h"
 #include "onnx/syntax.h"
@@ -17,7 +17,7 @@ enum { TEXT_MAX = 16000 };
 struct expanded {
     struct cm_model_file *file, *made;
     struct cm_expand_report report;
-    struct cm_obstacles left;
+    struct cm_findings left;
     struct cm_error err;
     enum cm_status status;
     char text[TEXT_MAX];
@@ -466,7 +466,7 @@ static void case_training_info_is_expanded_and_its_bindings_stay(struct cm_arena
     const struct cm_load_options load = {.format = CM_FORMAT_TEXT};
     struct cm_model_file *made;
     struct cm_expand_report report;
-    struct cm_obstacles left = {.arena = arena};
+    struct cm_findings left = {.arena = arena};
     struct cm_error err = {0};
     struct cm_model_file *file, *training;
     static const char text[] =

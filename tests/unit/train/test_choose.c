@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train_case.h"
 
+#include "findings.h"
 #include "onnx/tensor_data.h"
 #include "train/prepare.h"
 
@@ -103,8 +104,8 @@ static void check_left(const struct outcome *o, const char *name, const char *re
 
 static bool is_said(const struct outcome *o, const char *words)
 {
-    for (size_t i = 0; i < o->report.n_changes; i++)
-        if (strstr(o->report.changes[i].data, words))
+    for (size_t i = 0; i < count_reasons(&o->report.findings, CM_NOTE); i++)
+        if (strstr(nth_reason(&o->report.findings, CM_NOTE, i), words))
             return true;
     return false;
 }
@@ -340,7 +341,7 @@ static void apart(struct cm_arena *arena)
     options.keep_tied = true;
     o = prepared_with(arena, merged, options);
     check_trained(&o, "v w zero tied");
-    CHECK_INT(o.report.n_changes, 0);
+    CHECK_INT(count_reasons(&o.report.findings, CM_NOTE), 0);
     options = usual();
     options.freeze = "zero";
     o = prepared_with(arena, merged, options);
@@ -467,13 +468,13 @@ static void without_training(struct cm_arena *arena)
 
     CHECK_OK(cm_untie_model(arena, file, &report, &err), &err);
     CHECK_INT(graph->initializer.count, 6);
-    CHECK_INT(report.n_changes, 2);
+    CHECK_INT(count_reasons(&report.findings, CM_NOTE), 2);
     CHECK_STR(graph->node.items[1].input.items[1], "zero");
     CHECK_STR(graph->node.items[2].input.items[2], "zero.bn");
     CHECK_STR(graph->node.items[2].input.items[3], "zero.bn_1");
     CHECK_STR(graph->node.items[2].input.items[4], "one.bn");
     CHECK_OK(cm_untie_model(arena, file, &report, &err), &err);
-    CHECK_INT(report.n_changes, 0);
+    CHECK_INT(count_reasons(&report.findings, CM_NOTE), 0);
 }
 
 void test_choose__merged_tensors_can_be_taken_apart_alone(void)

@@ -1,5 +1,6 @@
 /* Trainings from a full plan: groups, and what cannot be. */
 // SPDX-License-Identifier: Apache-2.0
+#include "findings.h"
 #include "plan_case.h"
 
 /* ---- groups ---- */
@@ -78,10 +79,11 @@ static void strangers(struct cm_arena *arena)
     plan.weights = weights;
     plan.n_weights = 3;
     CHECK(refuse(arena, &plan, &report));
-    CHECK_INT(report.n_blockers, 3);
-    CHECK(strstr(report.blockers[0].data, "the learning rate is nan"));
-    CHECK(strstr(report.blockers[1].data, "'b' is of optimizer group 3"));
-    CHECK(strstr(report.blockers[2].data, "'missing', which the model does not have"));
+    CHECK_INT(report.findings.violations, 3);
+    CHECK(strstr(nth_reason(&report.findings, CM_VIOLATION, 0), "the learning rate is nan"));
+    CHECK(strstr(nth_reason(&report.findings, CM_VIOLATION, 1), "'b' is of optimizer group 3"));
+    CHECK(strstr(nth_reason(&report.findings, CM_VIOLATION, 2),
+                 "'missing', which the model does not have"));
 }
 
 void test_plan__what_the_model_lacks_stands_in_the_way(void)
@@ -106,8 +108,8 @@ static void unreached(struct cm_arena *arena)
     options.loss = "output:y";
     options.plan = &plan;
     CHECK_OK(cm_prepare(arena, train_model(arena, with_spare), &options, &report, &err), &err);
-    CHECK_INT(report.n_changes, 1);
-    CHECK(strstr(report.changes[0].data, "'b' stays as it is"));
+    CHECK_INT(count_reasons(&report.findings, CM_NOTE), 1);
+    CHECK(strstr(nth_reason(&report.findings, CM_NOTE, 0), "'b' stays as it is"));
 }
 
 void test_plan__a_weight_without_gradient_is_left_and_told(void)
@@ -149,8 +151,8 @@ static void check_16_bits(struct cm_arena *arena, const char *name, enum cm_dtyp
     options.plan = &plan;
     struct cm_model_file *file = train_model(arena, text);
     CHECK_OK(cm_prepare(arena, file, &options, &report, &err), &err);
-    CHECK_STR(report.changes[0],
-              "1 weight of 16 bits is trained as a float, which the graph casts");
+    CHECK_STRING(nth_reason(&report.findings, CM_NOTE, 0),
+                 "1 weight of 16 bits is trained as a float, which the graph casts");
     CHECK_INT(file->model.graph->initializer.items[0].data_type, CM_FLOAT);
     struct cm_trainer *trainer = train_open(arena, file);
     CHECK_NEAR(train_value(trainer, "w", 3), 2);

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train_case.h"
 
+#include "findings.h"
 #include "onnx/tensor_data.h"
 #include "train/prepare.h"
 
@@ -115,8 +116,9 @@ static void classes_last(struct cm_arena *arena)
           "<float[1] w = {1}>\n"
           "{ y = Mul (x, w) }");
     CHECK(cm_str_is(run.report.target_name, "target"));
-    CHECK(cm_str_is(run.report.changes[0], "labels are fed as 'target': the model has a 'y' of its "
-                                           "own"));
+    CHECK(cm_str_is(cm_str(nth_reason(&run.report.findings, CM_NOTE, 0)),
+                    "labels are fed as 'target': the model has a 'y' of its "
+                    "own"));
     const struct cm_tensor in_x = cm_tensor_borrow(CM_FLOAT, &CM_SHAPE(1, 2, 3), x),
                            in_y = cm_tensor_borrow(CM_INT64, &CM_SHAPE(1, 2), labels);
     const struct cm_tensor *in[IN_MAX];
@@ -178,8 +180,8 @@ static void softmax(struct cm_arena *arena)
 
     CHECK_OK(cm_prepare(arena, file, &options, &report, &err), &err);
     CHECK(report.classifies);
-    CHECK_INT(report.n_changes, 1);
-    CHECK(strstr(report.changes[0].data, "before the final Softmax") != NULL);
+    CHECK_INT(count_reasons(&report.findings, CM_NOTE), 1);
+    CHECK(strstr(nth_reason(&report.findings, CM_NOTE, 0), "before the final Softmax") != NULL);
     CHECK_STR(file->model.training_info.items[0].algorithm->node.items[0].input.items[0], "z");
 }
 
@@ -388,7 +390,7 @@ static void choices(struct cm_arena *arena)
     check_choice(&report, "unused", false, "nothing reads it");
     check_choice(&report, "limit", false,
                  "Greater reads it, not as a weight, bias, scale, shift or table");
-    CHECK_INT(report.n_changes, 0);
+    CHECK_INT(count_reasons(&report.findings, CM_NOTE), 0);
     CHECK_INT(file->model.graph->initializer.count, 7);
     options.freeze = "body";
     CHECK_OK(cm_prepare(arena, train_model(arena, several), &options, &report, &err), &err);
@@ -402,7 +404,7 @@ static void choices(struct cm_arena *arena)
     check_choice(&report, "c", true, "train matches it");
     check_choice(&report, "unused", false, "the loss does not depend on it");
     check_choice(&report, "head_w", false, "train does not match it");
-    CHECK(strstr(report.changes[0].data, "'c', held in a Constant node") != NULL);
+    CHECK(strstr(nth_reason(&report.findings, CM_NOTE, 0), "'c', held in a Constant node") != NULL);
     CHECK_INT(file->model.graph->initializer.count, 8);
 }
 
@@ -500,16 +502,16 @@ static void raised(struct cm_arena *arena)
     CHECK(file->model.ir_version >= 8);
     CHECK_INT(file->model.graph->input.count, 1);
     size_t said = 0;
-    for (size_t i = 0; i < report.n_changes; i++)
-        said += strstr(report.changes[i].data, "raised from 9") ||
-                strstr(report.changes[i].data, "IR version raised from 3") ||
-                strstr(report.changes[i].data, "no longer listed as input");
+    for (size_t i = 0; i < count_reasons(&report.findings, CM_NOTE); i++)
+        said += strstr(nth_reason(&report.findings, CM_NOTE, i), "raised from 9") ||
+                strstr(nth_reason(&report.findings, CM_NOTE, i), "IR version raised from 3") ||
+                strstr(nth_reason(&report.findings, CM_NOTE, i), "no longer listed as input");
     CHECK_INT(said, 3);
     cm_trainer_free(train_open(arena, file));
     options.keep_opset = true;
     CHECK_FAILS(cm_prepare(arena, train_model(arena, old), &options, &report, &err), CM_UNSUPPORTED,
                 &err, "opset 9");
-    CHECK_INT(report.n_blockers, 2);
+    CHECK_INT(report.findings.violations, 2);
 }
 
 void test_prepare_flags__an_old_model_is_raised_or_refused(void)
@@ -531,11 +533,11 @@ static void refusals(struct cm_arena *arena)
     options.train = "(";
     CHECK_FAILS(cm_prepare(arena, train_model(arena, line), &options, &report, &err),
                 CM_BAD_ARGUMENT, &err, "the model cannot be prepared, for 4 reasons: ");
-    CHECK_INT(report.n_blockers, 4);
+    CHECK_INT(report.findings.violations, 4);
     options = train_with("best", "fast", 1);
     CHECK_FAILS(cm_prepare(arena, train_model(arena, line), &options, &report, &err),
                 CM_BAD_ARGUMENT, &err, "there is no loss 'best'");
-    CHECK_INT(report.n_blockers, 2);
+    CHECK_INT(report.findings.violations, 2);
     options = train_with("mse", "sgd", 1);
     options.train = "shape";
     CHECK_FAILS(cm_prepare(arena, train_model(arena, several), &options, &report, &err),
@@ -592,13 +594,14 @@ static void old_refusals(struct cm_arena *arena)
     CHECK_FAILS(cm_prepare(arena, train_model(arena, unknown_operators(arena, 17, 40)), &options,
                            &now, &err),
                 CM_BAD_ARGUMENT, &err, "no optimizer 'fast'");
-    CHECK_INT(now.n_blockers, 41);
+    CHECK_INT(now.findings.violations, 41);
     CHECK_FAILS(cm_prepare(arena, train_model(arena, unknown_operators(arena, 11, 40)), &options,
                            &before, &err),
                 CM_BAD_ARGUMENT, &err, "no optimizer 'fast'");
-    CHECK_INT(before.n_blockers, 41);
+    CHECK_INT(before.findings.violations, 41);
     for (size_t i = 0; i < 41; i++)
-        CHECK_STRING(before.blockers[i].data, now.blockers[i].data);
+        CHECK_STRING(nth_reason(&before.findings, CM_VIOLATION, i),
+                     nth_reason(&now.findings, CM_VIOLATION, i));
 }
 
 void test_prepare_flags__an_old_model_is_refused_for_as_many_reasons_as_a_new_one(void)
@@ -620,9 +623,9 @@ static void no_flags(struct cm_arena *arena)
     options.weight_decay = -1;
     CHECK_FAILS(cm_prepare(arena, train_model(arena, several), &options, &report, &err),
                 CM_BAD_ARGUMENT, &err, "train 'zzz' matches no initializer");
-    CHECK(report.n_blockers >= 6);
-    for (size_t i = 0; i < report.n_blockers; i++)
-        CHECK(!strstr(report.blockers[i].data, "--"));
+    CHECK(report.findings.violations >= 6);
+    for (size_t i = 0; i < report.findings.violations; i++)
+        CHECK(!strstr(nth_reason(&report.findings, CM_VIOLATION, i), "--"));
     for (size_t i = 0; i < report.n_choices; i++)
         CHECK(!strstr(report.choices[i].reason.data, "--"));
     options = train_with("cross-entropy", "sgd", 1);
@@ -632,7 +635,8 @@ static void no_flags(struct cm_arena *arena)
                                            "<float[1] w = {1}> { y = Mul (x, w) }"),
                         &options, &report, &err),
              &err);
-    CHECK_STR(report.changes[0], "axis 1 of 'y' is over classes; class_axis names another");
+    CHECK_STRING(nth_reason(&report.findings, CM_NOTE, 0),
+                 "axis 1 of 'y' is over classes; class_axis names another");
 }
 
 void test_prepare_flags__options_are_called_by_their_names(void)

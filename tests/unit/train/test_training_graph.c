@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/training_graph.h"
 
-#include "graph/obstacles.h"
+#include "base/diagnostics.h"
 #include "graph/op.h"
 #include "train_case.h"
 
@@ -11,7 +11,7 @@
     "\"foreign\" : 1]>\n"
 
 static struct cm_graph *import(struct cm_arena *arena, const char *text, const char *variable,
-                               struct cm_obstacles *found)
+                               struct cm_findings *found)
 {
     const struct cm_model_file *file = train_model(arena, text);
     const struct cm_module_options options = {.files = file->files};
@@ -24,7 +24,7 @@ static struct cm_graph *import(struct cm_arena *arena, const char *text, const c
     const struct cm_training_source source = {.module = cm_module_new(arena, &options),
                                               .model = &file->model,
                                               .variables = variables,
-                                              .obstacles = found};
+                                              .findings = found};
     CHECK_OK(cm_training_import(&source, &graph, &err), &err);
     return graph;
 }
@@ -60,7 +60,7 @@ static const char net[] =
 /* Variables are inputs with a default, other inputs with one are constants. */
 static void parts(struct cm_arena *arena)
 {
-    struct cm_obstacles found = {0};
+    struct cm_findings found = {0};
     const struct cm_graph *graph = import(arena, net, "w", &found);
     const cm_value gradient = find(graph, "g"), loss = find(graph, "loss");
     const cm_value w_new = find(graph, "w_new");
@@ -115,7 +115,7 @@ static void settled(struct cm_arena *arena)
              " else_branch = e () => (float[N,2] c) { c = Neg(d) }> }\n"
              "training { algorithm: step () => (float[2] m_next) { m_next = Identity(m_new) },\n"
              "update_binding: [\"m\": \"m_next\"] }\n";
-    struct cm_obstacles found = {0};
+    struct cm_findings found = {0};
     const struct cm_graph *graph = import(arena, text, "m", &found);
     const cm_value outputs[] = {find(graph, "y"), find(graph, "m_next")};
     struct cm_cut cut = {.graph = graph, .outputs = outputs, .n_outputs = 1, .evaluate = true};

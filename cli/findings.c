@@ -1,0 +1,166 @@
+/* Findings as text and as JSON, and failing with them; and what of a model is newer than we are. */
+// SPDX-License-Identifier: Apache-2.0
+#include "cli.h"
+
+#include <string.h>
+
+bool cli_as_json;
+
+/* ---- as text ---- */
+
+static void put_lines(const struct cameo_findings *findings)
+{
+    const size_t total = cameo_findings_violations(findings);
+    const struct cameo_finding *finding;
+    size_t shown = 0;
+
+    for (size_t i = 0; shown < CLI_LINES_MAX && (finding = cameo_findings_at(findings, i)); i++) {
+        if (finding->severity != CAMEO_VIOLATION)
+            continue;
+        fputs("  ", stderr);
+        cli_put_finding(stderr, finding);
+        shown++;
+    }
+    if (total > shown)
+        fprintf(stderr, "  and %zu more\n", total - shown);
+}
+
+void cli_put_finding(FILE *to, const struct cameo_finding *finding)
+{
+    if (finding->place.size) {
+        cli_put_text(to, finding->place.data, finding->place.size);
+        fputs(": ", to);
+    }
+    cli_put_line(to, finding->reason);
+}
+
+/* ---- as JSON ---- */
+
+static const char *severity_name(enum cameo_severity severity)
+{
+    return severity == CAMEO_WARNING ? "warning" : severity == CAMEO_NOTE ? "note" : "violation";
+}
+
+void cli_json_finding(struct cli_json *json, const struct cameo_finding *finding)
+{
+    cli_json_open(json, NULL, '{');
+    cli_json_text(json, "rule", finding->rule);
+    cli_json_string(json, "severity", severity_name(finding->severity));
+    cli_json_text(json, "place", finding->place);
+    if (finding->op_type.size) {
+        cli_json_text(json, "node", finding->node);
+        cli_json_text(json, "operator", finding->op_type);
+    }
+    if (finding->value.size)
+        cli_json_text(json, "value", finding->value);
+    cli_json_text(json, "reason", finding->reason);
+    cli_json_text(json, "help", finding->help);
+    cli_json_close(json, '}');
+}
+
+void cli_json_findings(struct cli_json *json, const struct cameo_findings *findings)
+{
+    const struct cameo_finding *finding;
+
+    cli_json_count(json, "violations", cameo_findings_violations(findings));
+    cli_json_count(json, "warnings", cameo_findings_warnings(findings));
+    cli_json_bool(json, "cut", cameo_findings_cut(findings));
+    cli_json_open(json, "findings", '[');
+    for (size_t i = 0; (finding = cameo_findings_at(findings, i)) != NULL; i++)
+        cli_json_finding(json, finding);
+    cli_json_close(json, ']');
+}
+
+/* Of a failure that has no list: its message. */
+static void json_message(struct cli_json *json, const struct cameo_error *err)
+{
+    const struct cameo_text none = {"", 0};
+    const struct cameo_finding finding = {.rule = {"call", 4},
+                                          .severity = CAMEO_VIOLATION,
+                                          .place = none,
+                                          .reason = {err->message, strlen(err->message)},
+                                          .help = none};
+
+    cli_json_count(json, "violations", 1);
+    cli_json_count(json, "warnings", 0);
+    cli_json_bool(json, "cut", false);
+    cli_json_open(json, "findings", '[');
+    cli_json_finding(json, &finding);
+    cli_json_close(json, ']');
+}
+
+/* ---- failing ---- */
+
+int cli_refuse(const struct cameo_findings *findings, const struct cameo_error *err)
+{
+    const size_t violations = findings ? cameo_findings_violations(findings) : 0;
+    struct cli_json json = {.to = stdout, .flat = true};
+
+    if (cli_as_json) {
+        cli_json_open(&json, NULL, '{');
+        if (violations)
+            cli_json_findings(&json, findings);
+        else
+            json_message(&json, err);
+        cli_json_close(&json, '}');
+    }
+    if (violations < 2)
+        return cli_fail(err);
+    const struct cameo_text headline = cameo_findings_headline(findings);
+    fputs("cameo: ", stderr);
+    cli_put_text(stderr, headline.data, headline.size);
+    fputs(":\n", stderr);
+    put_lines(findings);
+    return cli_exit_code(err->status);
+}
+
+/* Takes the findings. */
+static int fail_with(struct cameo_findings *findings, const struct cameo_error *err)
+{
+    const int code = cli_refuse(findings, err);
+
+    cameo_findings_free(findings);
+    return code;
+}
+
+static bool is_of_the_model(const struct cameo_error *err)
+{
+    return err->status == CAMEO_BAD_MODEL || err->status == CAMEO_UNSUPPORTED;
+}
+
+int cli_fail_model(const struct cameo_model *model, const struct cameo_session_options *options,
+                   const struct cameo_error *err)
+{
+    struct cameo_findings *findings = NULL;
+
+    if (is_of_the_model(err) && cameo_model_blockers(model, options, &findings, NULL) != CAMEO_OK)
+        findings = NULL;
+    return fail_with(findings, err);
+}
+
+int cli_fail_training(struct cameo_model *model, const struct cameo_trainer_options *options,
+                      const struct cameo_error *err)
+{
+    struct cameo_findings *findings = NULL;
+
+    if (is_of_the_model(err) &&
+        cameo_model_training_blockers(model, options, &findings, NULL) != CAMEO_OK)
+        findings = NULL;
+    return fail_with(findings, err);
+}
+
+void cli_note_newer(const struct cameo_model *model)
+{
+    for (size_t i = 0; i < cameo_model_summary(model)->opset_count; i++) {
+        const struct cameo_opset *opset = cameo_model_opset(model, i);
+        const long long newest = (long long)cameo_newest_opset(opset->domain.data);
+
+        if (newest > 0 && opset->version > newest)
+            cli_complain("note: opset %lld%s%s is newer than %lld, the newest known; operators are "
+                         "read as of %lld",
+                         (long long)opset->version, opset->domain.size ? " of " : "",
+                         opset->domain.data, newest, newest);
+    }
+    for (size_t i = 0; cameo_model_note(model, i); i++)
+        cli_complain("note: %s", cameo_model_note(model, i)->data);
+}
