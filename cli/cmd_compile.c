@@ -68,6 +68,10 @@ static bool read_options(struct cameo_compile_options *options)
         cli_complain("compile: no file to write was given, add -o FILE (.so, .o, .a or .wasm)");
         return false;
     }
+    if (cli_as_json && !out_path) {
+        cli_complain("compile: --json needs -o FILE, because the text goes to standard output");
+        return false;
+    }
     if (initialize && !train_step) {
         cli_complain("compile: --init is for --train-step");
         return false;
@@ -168,6 +172,27 @@ static void put_linking(const struct cameo_compilation *report)
     }
 }
 
+static void json_describe(const struct cameo_compilation *report)
+{
+    struct cli_json json = {.to = stdout};
+
+    cli_json_open(&json, NULL, '{');
+    cli_json_string(&json, "path", report->path);
+    cli_json_string(&json, "header", report->header_path);
+    cli_json_string(&json, "weights", report->weights_path);
+    cli_json_string(&json, "prototype", report->prototype);
+    cli_json_count(&json, "code_bytes", report->code_bytes);
+    cli_json_count(&json, "weight_bytes", report->weight_bytes);
+    cli_json_count(&json, "arena_bytes", report->arena_bytes);
+    cli_json_bool(&json, "arena_is_fixed", report->arena_is_fixed);
+    cli_json_count(&json, "state_bytes", report->state_bytes);
+    cli_json_open(&json, "needs", '[');
+    for (size_t i = 0; i < report->need_count; i++)
+        cli_json_text(&json, NULL, report->needs[i]);
+    cli_json_close(&json, ']');
+    cli_json_close(&json, '}');
+}
+
 static void describe(const struct cameo_compilation *report)
 {
     put_path("wrote ", report->path);
@@ -242,7 +267,7 @@ static int compile(const struct cameo_model *model, const char *path,
     if (status)
         return code;
     if (report)
-        describe(report);
+        (cli_as_json ? json_describe : describe)(report);
     cameo_compilation_free(report);
     return cli_flush(stdout, "standard output");
 }
@@ -334,6 +359,8 @@ static const struct cli_option options[] = {
     {"--weights", NULL, "WHERE", "inside the file, beside it, or the caller's (inside)", CLI_TEXT,
      &weights_text},
     {"--pure", NULL, NULL, "generated code only, without our kernels", CLI_FLAG, &pure},
+    {"--json", NULL, NULL, "what was written as JSON, or all that cannot be compiled", CLI_FLAG,
+     &cli_as_json},
     {"--train-step", NULL, NULL, "the training step of a model that carries its training", CLI_FLAG,
      &train_step},
     {"--init", NULL, NULL, "its state begins as the training's initialization says", CLI_FLAG,

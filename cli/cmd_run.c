@@ -5,6 +5,7 @@
 #include "values.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -105,6 +106,75 @@ static int make_folders(void)
     return code;
 }
 
+static void json_element(struct cli_json *json, const struct cameo_value *value, int64_t index)
+{
+    const enum cameo_dtype dtype = cameo_value_dtype(value);
+
+    if (dtype == CAMEO_STRING)
+        cli_json_text(json, NULL, cameo_value_string(value, index));
+    else if (dtype == CAMEO_BOOL)
+        cli_json_bool(json, NULL, cameo_value_integer(value, index) != 0);
+    else if (dtype == CAMEO_UINT64)
+        cli_json_count(json, NULL, (uint64_t)cameo_value_integer(value, index));
+    else if (dtype == CAMEO_INT64)
+        cli_json_int(json, NULL, cameo_value_integer(value, index));
+    else if (isfinite(cameo_value_real(value, index)))
+        cli_json_real(json, NULL, cameo_value_real(value, index));
+    else
+        cli_json_null(json, NULL);
+}
+
+/* path: of its file; NULL: its elements are printed, in one list. */
+static void json_output(struct cli_json *json, struct cameo_text name,
+                        const struct cameo_value *value, const char *path)
+{
+    char type[400];
+
+    cli_json_open(json, NULL, '{');
+    cli_json_text(json, "name", name);
+    cli_json_string(json, "type", cli_describe_value(type, sizeof type, value));
+    if (path) {
+        cli_json_string(json, "file", path);
+    } else {
+        cli_json_open(json, "values", '[');
+        for (int64_t i = 0; i < cameo_value_count(value); i++)
+            json_element(json, value, i);
+        cli_json_close(json, ']');
+    }
+    cli_json_close(json, '}');
+}
+
+/* What JSON has no form for goes to files. */
+static int json_outputs(const struct cameo_session *session, const struct cameo_fetch *fetches,
+                        char (*names)[NAME_SIZE])
+{
+    struct cli_json json = {.to = stdout, .flat = true};
+    char path[4096];
+
+    for (size_t i = 0; i < own_outputs && !names; i++) {
+        const struct cameo_value *value = fetches[i].value;
+        const enum cameo_dtype dtype = cameo_value_dtype(value);
+
+        if (cameo_value_kind(value) == CAMEO_KIND_TENSOR && dtype != CAMEO_COMPLEX64 &&
+            dtype != CAMEO_COMPLEX128)
+            continue;
+        cli_complain("run: --json cannot print output '%s': write it to a file with --output DIR",
+                     cameo_session_output(session, i)->name.data);
+        return CLI_USAGE;
+    }
+    cli_json_open(&json, NULL, '{');
+    cli_json_open(&json, "outputs", '[');
+    for (size_t i = 0; i < own_outputs; i++) {
+        const bool is_file = names && output_path(path, sizeof path, names[i], fetches[i].value);
+
+        json_output(&json, cameo_session_output(session, i)->name, fetches[i].value,
+                    is_file ? path : NULL);
+    }
+    cli_json_close(&json, ']');
+    cli_json_close(&json, '}');
+    return CLI_YES;
+}
+
 static int show_outputs(const struct cameo_session *session, const struct cameo_fetch *fetches)
 {
     const size_t count = own_outputs;
@@ -119,9 +189,11 @@ static int show_outputs(const struct cameo_session *session, const struct cameo_
     for (size_t i = 0; i < count && code == CLI_YES; i++) {
         if (output_dir)
             code = save_output(session, i, names[i], fetches[i].value);
-        else
+        else if (!cli_as_json)
             cli_print_value(stdout, cameo_session_output(session, i)->name, fetches[i].value);
     }
+    if (cli_as_json && code == CLI_YES)
+        code = json_outputs(session, fetches, names);
     free(names);
     return code;
 }
@@ -367,6 +439,7 @@ static const struct cli_option options[] = {
      &without},
     {"--expanded", NULL, NULL, "run operators by their function bodies where they have one",
      CLI_FLAG, &expanded},
+    {"--json", NULL, NULL, "the outputs as JSON, or all that cannot run", CLI_FLAG, &cli_as_json},
     {"--explain", NULL, NULL, "say which kernel ran each node, and why", CLI_FLAG, &explain},
     {"--profile", NULL, "FILE", "write a Chrome trace of time and memory", CLI_TEXT, &profile_path},
     {"--allow-links", NULL, NULL, "external data may be behind links", CLI_FLAG, &allow_links},

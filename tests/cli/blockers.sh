@@ -111,3 +111,48 @@ END
 echo "[$?]"
 cat said.txt
 "$CAMEO" prepare future.onnxtxt --loss output:y --optimizer sgd --list 2>&1 | head -n 2
+
+echo '-- the same object for programs'
+cat >two.onnxtxt <<'END'
+<ir_version: 10, opset_import: ["" : 17, "my.own" : 1]>
+two (float[2] x, bool[2] b) => (float[2] y, bool[2] a) <float[2] w = {1, 2}>
+{
+    [unknown] y = my.own.Thing(x)
+    [types] a = Add(b, b)
+}
+training {
+    algorithm: step () => (float[2] w_new) { n = Neg(b) w_new = my.own.Thing(w) },
+    update_binding: ["w": "w_new"]
+}
+END
+cat >plain.onnxtxt <<'END'
+<ir_version: 10, opset_import: ["" : 17, "my.own" : 1]>
+plain (float[2] x) => (float[2] y, float[2] z) { y = my.own.Thing(x) z = my.own.Other(x) }
+END
+cat >new.onnxtxt <<'END'
+<ir_version: 10, opset_import: ["" : 20]>
+new (float[2] x) => (float[2] y, float[2] z) { y = Gelu(x) [m] z = Mish(x) s = StringConcat(t, t) t = Cast<to = 8>(x) }
+END
+as_json() {
+    "$CAMEO" "$@" --json >out.json 2>/dev/null
+    echo "$1 [$?]"
+    python3 - <<'END'
+import json
+told = json.load(open("out.json"))
+told = told[0] if isinstance(told, list) else told
+print(told["violations"], told["warnings"], told["cut"])
+for row in told["findings"]:
+    assert list(row)[:3] == ["rule", "severity", "place"] and list(row)[-2:] == ["reason", "help"], row
+    print(" ", row["severity"], row["rule"], "|", row["place"], "|", row["reason"])
+END
+}
+as_json check plain.onnxtxt
+as_json run plain.onnxtxt --random-inputs
+as_json prepare plain.onnxtxt --loss output:y --optimizer nothing -o t.onnx
+as_json train two.onnxtxt -d data.csv --columns 'x=x t=t' -o t.onnx
+as_json compile plain.onnxtxt -o t.so
+as_json downgrade new.onnxtxt --opset 13 -o t.onnx
+as_json infer two.onnxtxt
+echo 'nothing' >rules
+printf 'x,y\n' >no.ckpt
+as_json import plain.onnxtxt no.ckpt --weights-only -o t.onnx
