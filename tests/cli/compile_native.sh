@@ -78,7 +78,7 @@ chmod +x slow/clang
 cp slow/clang slow/ld.lld
 TMPDIR=$PWD/temporary CAMEO_LLVM_DIR=$PWD/slow "$CAMEO" compile net.onnxtxt -o stopped.so 2>said.txt &
 process=$!
-while [ ! -e started ]; do sleep 0.1; done
+while [ ! -e started ] && kill -0 $process; do sleep 0.1; done
 kill -TERM $process
 wait $process
 echo "[$?]"
