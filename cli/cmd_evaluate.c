@@ -1,6 +1,7 @@
 /* cameo evaluate: how good a model is on a data set. */
 // SPDX-License-Identifier: Apache-2.0
 #include "stream.h"
+#include "training_names.h"
 
 #include <errno.h>
 #include <math.h>
@@ -226,10 +227,8 @@ static const struct cli_option options[] = {
      "loss, accuracy, top-5, confusion, precision, recall, f1, f1-macro,\n"
      "f1-micro, f1-weighted, auc, mae, mse, rmse, r2; those that fit otherwise",
      CLI_TEXT, &metrics},
-    {"--loss", NULL, "LOSS",
-     "cross-entropy, nll, mse, l1, huber, bce, bce-logits, FILE.onnx,\n"
-     "output:NAME; that of the model's training otherwise",
-     CLI_TEXT, &loss},
+    {"--loss", NULL, "LOSS", CAMEO_LOSS_HELP "; that of the model's training otherwise", CLI_TEXT,
+     &loss},
     {"--of", NULL, "NAME", "which output of the model is judged, when there are several", CLI_TEXT,
      &output},
     {"--output", NULL, NULL, "--of", CLI_OLD, NULL},

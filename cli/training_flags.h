@@ -5,6 +5,7 @@
 #define CLI_TRAINING_FLAGS_H
 
 #include "cli.h"
+#include "training_names.h"
 
 /* As they were given; NULL: not. */
 struct cli_training_flags {
@@ -18,13 +19,7 @@ extern struct cli_training_flags cli_training;
 
 /* Rows of an option table. */
 #define CLI_TRAINING_OPTIONS                                                                         \
-    {"--loss",                                                                                       \
-     NULL,                                                                                           \
-     "LOSS",                                                                                         \
-     "cross-entropy, nll, mse, l1, huber, bce, bce-logits, FILE.onnx,\n"                             \
-     "output:NAME",                                                                                  \
-     CLI_TEXT,                                                                                       \
-     &cli_training.loss},                                                                            \
+    {"--loss", NULL, "LOSS", CAMEO_LOSS_HELP, CLI_TEXT, &cli_training.loss},                         \
         {"--of",   NULL,                                                                             \
          "NAME",   "which output of the model the loss reads, when there are several",               \
          CLI_TEXT, &cli_training.output},                                                            \

@@ -6,13 +6,13 @@ if(NOT COMMAND_SOURCES)
 endif()
 
 cameo_scan(commands ${GENERATED}/command_list.c ${COMMAND_SOURCES})
-add_executable(cameo_command ${COMMAND_SOURCES} ${GENERATED}/command_list.c)
+add_executable(cameo_command ${COMMAND_SOURCES} ${GENERATED}/command_list.c ${GENERATED}/training_names.h)
 include(CheckPIESupported)
 check_pie_supported()
 set_target_properties(cameo_command PROPERTIES OUTPUT_NAME cameo RUNTIME_OUTPUT_DIRECTORY
                                                ${CMAKE_BINARY_DIR} POSITION_INDEPENDENT_CODE ON)
 target_include_directories(cameo_command PRIVATE ${PROJECT_SOURCE_DIR}/cli
-                           ${PROJECT_SOURCE_DIR}/include)
+                           ${PROJECT_SOURCE_DIR}/include ${GENERATED})
 target_compile_options(cameo_command PRIVATE $<$<CONFIG:Release>:-Os>) # as in cmake/library.cmake
 target_compile_definitions(cameo_command PRIVATE CLI_VERSION_STRING="${PROJECT_VERSION}")
 # Static, so that build/cameo can be copied about.

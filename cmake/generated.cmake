@@ -95,3 +95,16 @@ if(GRADIENT_TEXTS)
                      COMMENT "Packing the facts about gradients" VERBATIM)
   list(APPEND CAMEO_GENERATED_SOURCES ${GENERATED}/gradient_notes_table.c)
 endif()
+
+# Losses and optimizers: tables, and the lists of their names for help and messages.
+file(GLOB TRAINING_TEXTS CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/data/training/*/*.txt)
+cameo_host_tool(gen_training)
+set(TRAINING_DEPENDS ${TRAINING_TEXTS})
+list(TRANSFORM TRAINING_DEPENDS PREPEND ${PROJECT_SOURCE_DIR}/)
+add_custom_command(OUTPUT ${GENERATED}/training_table.c ${GENERATED}/training_names.h
+                   COMMAND ${gen_training_COMMAND} ${GENERATED}/training_table.c ${GENERATED}/training_names.h
+                           ${TRAINING_TEXTS}
+                   WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+                   DEPENDS ${TRAINING_DEPENDS} ${gen_training_COMMAND}
+                   COMMENT "Generating the tables of losses and optimizers" VERBATIM)
+list(APPEND CAMEO_GENERATED_SOURCES ${GENERATED}/training_table.c ${GENERATED}/training_names.h)

@@ -138,23 +138,27 @@ static void warn(const struct chain *c, cm_value prediction, const char *takes)
         CM_STR_FMT(name), CM_STR_FMT(c->last->op_type), c->p->options->loss, takes);
 }
 
-cm_value cm_bypass(struct cm_preparation *p, cm_value prediction, int class_axis)
+/* Is the node the one that the loss contains? */
+static bool is_contained(const struct chain *c, const struct cm_loss_rule *rule,
+                         cm_value prediction, int class_axis)
 {
-    const char *loss = p->options->loss;
-    const bool scores = strcmp(loss, "cross-entropy") == 0;
-    const bool logits = strcmp(loss, "bce-logits") == 0;
+    const bool is_softmax = c->last->op->probability_axis != NULL;
+
+    return rule->contains == CM_CONTAINS_SOFTMAX
+               ? is_softmax && is_over_classes(c, prediction, class_axis)
+               : rule->contains == CM_CONTAINS_SIGMOID && !is_softmax;
+}
+
+cm_value cm_bypass(struct cm_preparation *p, const struct cm_loss_rule *rule, cm_value prediction,
+                   int class_axis)
+{
     struct chain c = {.p = p};
     bool fits = false;
 
-    if ((scores || logits || strcmp(loss, "nll") == 0) && find_last(&c, prediction)) {
-        const bool is_softmax = c.last->op->probability_axis != NULL;
-
-        fits = (scores && is_softmax && is_over_classes(&c, prediction, class_axis)) ||
-               (logits && !is_softmax);
+    if (rule && rule->reads && find_last(&c, prediction)) {
+        fits = is_contained(&c, rule, prediction, class_axis);
         if (!fits)
-            warn(&c, prediction,
-                 scores || logits ? "scores before a Softmax or Sigmoid along its class axis"
-                                  : "logarithms of probabilities");
+            warn(&c, prediction, rule->reads);
     }
     const cm_value from = fits ? c.last->inputs[0].value : prediction;
     cm_training_mode(p, from);
@@ -162,6 +166,6 @@ cm_value cm_bypass(struct cm_preparation *p, cm_value prediction, int class_axis
         return cm_clone_of(&p->moved, from);
     const struct cm_str name = cm_preparation_name_of(p, from);
     cm_preparation_note(p, "the loss reads '%.*s', before the final %.*s: %s contains one",
-                        CM_STR_FMT(name), CM_STR_FMT(c.last->op_type), loss);
+                        CM_STR_FMT(name), CM_STR_FMT(c.last->op_type), rule->name);
     return replay(&c, cm_clone_of(&p->moved, from));
 }

@@ -1,122 +1,57 @@
-/* Losses: the scalar that training makes small, means over all elements as in PyTorch; or the
- * user's own, from a model. */
+/* The scalar that training makes small: a loss of data/training/losses/, or the user's own, from a
+ * model. */
 // SPDX-License-Identifier: Apache-2.0
 #include "train/preparation.h"
 
 #include "graph/function.h"
 #include "graph/registry.h"
-
-/* ---- formulas: x is the prediction, y the target, name what the loss is called ---- */
-
-typedef cm_value loss_fn(struct cm_preparation *p, struct cm_str name, cm_value x, cm_value y);
+#include "train/formula.h"
 
 static cm_value mean(struct cm_preparation *p, cm_value each)
 {
     return cm_emit_with(p, "ReduceMean", CM_ATTRIBUTES(cm_attr_int(p->arena, "keepdims", 0)), each);
 }
 
-static cm_value number_like(struct cm_preparation *p, const char *name, cm_value x, double number)
-{
-    return p->build.status
-               ? 0
-               : cm_preparation_scalar(p, name, cm_preparation_type(p, x)->dtype, number);
-}
-
 /* A label that stands for no class, as in PyTorch. */
 enum { NO_CLASS = -100 };
 
-/* The mean over the labels that count. */
-#define MEAN_OF_CLASSES(p)                                                                         \
-    CM_ATTRIBUTES(cm_attr_str((p)->arena, "reduction", CM_STR("mean")),                            \
-                  cm_attr_int((p)->arena, "ignore_index", NO_CLASS))
-
-static cm_value cross_entropy(struct cm_preparation *p, struct cm_str name, cm_value x, cm_value y)
+const struct cm_loss_rule *cm_loss_rule_find(const char *name)
 {
-    (void)name;
-    return cm_emit_with(p, "SoftmaxCrossEntropyLoss", MEAN_OF_CLASSES(p), x, y);
+    for (const struct cm_loss_rule *rule = cm_loss_rules; name && rule->name; rule++)
+        if (strcmp(rule->name, name) == 0)
+            return rule;
+    return NULL;
 }
 
-static cm_value nll(struct cm_preparation *p, struct cm_str name, cm_value x, cm_value y)
+/* An operand of a rule's function: the prediction, the target or a number. */
+static cm_value operand(struct cm_preparation *p, const struct cm_loss_rule *rule,
+                        struct cm_str name, cm_value x, cm_value y)
 {
-    (void)name;
-    return cm_emit_with(p, "NegativeLogLikelihoodLoss", MEAN_OF_CLASSES(p), x, y);
+    if (cm_str_is(name, "x") || cm_str_is(name, "y"))
+        return name.data[0] == 'x' ? x : y;
+    for (const struct cm_rule_number *number = rule->numbers; number->name; number++)
+        if (cm_str_is(name, number->name))
+            return cm_preparation_scalar(p, number->name, cm_preparation_type(p, x)->dtype,
+                                         number->value);
+    return 0;
 }
 
-static cm_value mse(struct cm_preparation *p, struct cm_str name, cm_value x, cm_value y)
+static cm_value apply_rule(struct cm_preparation *p, const struct cm_loss_rule *rule,
+                           struct cm_str called, cm_value x, cm_value y)
 {
-    const cm_value error = cm_term(p, name, "error", "Sub", x, y);
+    const struct cm_function_proto *function;
+    cm_value result = 0;
 
-    return mean(p, cm_term(p, name, "square", "Mul", error, error));
+    if (!p->build.status)
+        p->build.status = cm_formula_read(p->arena, rule->functions, NULL, NULL, &function, p->err);
+    if (p->build.status)
+        return 0;
+    cm_value *actuals = CM_NEW_ARRAY(p->arena, cm_value, function->input.count);
+    for (size_t i = 0; i < function->input.count; i++)
+        actuals[i] = operand(p, rule, function->input.items[i], x, y);
+    cm_formula_emit(p, function, called, actuals, &result);
+    return result;
 }
-
-static cm_value l1(struct cm_preparation *p, struct cm_str name, cm_value x, cm_value y)
-{
-    const cm_value error = cm_term(p, name, "error", "Sub", x, y);
-
-    return mean(p, cm_term(p, name, "size", "Abs", error));
-}
-
-/* A parabola up to an error of 1, then straight on. */
-static cm_value huber(struct cm_preparation *p, struct cm_str name, cm_value x, cm_value y)
-{
-    const cm_value one = number_like(p, "one", x, 1), half = number_like(p, "half", x, 0.5);
-    const cm_value error = cm_term(p, name, "error", "Sub", x, y);
-    const cm_value size = cm_term(p, name, "size", "Abs", error);
-    const cm_value square = cm_term(p, name, "square", "Mul", error, error);
-    const cm_value curved = cm_term(p, name, "curved", "Mul", half, square);
-    const cm_value straight = cm_term(p, name, "straight", "Sub", size, half);
-    const cm_value near = cm_term(p, name, "near", "Less", size, one);
-
-    return mean(p, cm_term(p, name, "each", "Where", near, curved, straight));
-}
-
-/* The logarithm of 0 counts as -100 and has no slope. */
-static cm_value safe_log(struct cm_preparation *p, struct cm_str name, cm_value x)
-{
-    const cm_value one = number_like(p, "one", x, 1), least = number_like(p, "least", x, -100);
-    const cm_value some = cm_term(p, name, "some", "Greater", x, number_like(p, "zero", x, 0));
-    const cm_value safe = cm_term(p, name, "safe", "Where", some, x, one);
-    const cm_value log = cm_term(p, name, "log_safe", "Log", safe);
-    const cm_value any = cm_term(p, name, "log_any", "Where", some, log, least);
-
-    return cm_term(p, name, "log", "Max", any, least);
-}
-
-static cm_value bce(struct cm_preparation *p, struct cm_str name, cm_value x, cm_value y)
-{
-    const cm_value one = number_like(p, "one", x, 1);
-    const cm_value log = safe_log(p, name, x);
-    const cm_value other = cm_term(p, name, "other", "Sub", one, x);
-    const cm_value other_log = safe_log(p, name, other);
-    const cm_value not_y = cm_term(p, name, "not_y", "Sub", one, y);
-    const cm_value first = cm_term(p, name, "first", "Mul", y, log);
-    const cm_value second = cm_term(p, name, "second", "Mul", not_y, other_log);
-    const cm_value both = cm_term(p, name, "both", "Add", first, second);
-
-    return mean(p, cm_term(p, name, "each", "Neg", both));
-}
-
-static cm_value bce_logits(struct cm_preparation *p, struct cm_str name, cm_value x, cm_value y)
-{
-    const cm_value up = cm_term(p, name, "up", "Softplus", x);
-    const cm_value down = cm_term(p, name, "down", "Mul", x, y);
-
-    return mean(p, cm_term(p, name, "each", "Sub", up, down));
-}
-
-static const struct loss {
-    const char *name;
-    bool classes; /* the target holds class numbers, an axis of the prediction is over classes */
-    loss_fn *emit;
-} losses[] = {
-    {"cross-entropy", true, cross_entropy},
-    {"nll", true, nll},
-    {"mse", false, mse},
-    {"l1", false, l1},
-    {"huber", false, huber},
-    {"bce", false, bce},
-    {"bce-logits", false, bce_logits},
-};
 
 /* How many of these hold? */
 static cm_value count(struct cm_preparation *p, struct cm_str name, const char *word,
@@ -145,14 +80,6 @@ static cm_value accuracy(struct cm_preparation *p, struct cm_str name, cm_value 
                    cm_preparation_term(p, name, "label_count", labels));
 }
 
-static const struct loss *find_loss(const char *name)
-{
-    for (size_t i = 0; i < CM_COUNT(losses); i++)
-        if (strcmp(losses[i].name, name) == 0)
-            return &losses[i];
-    return NULL;
-}
-
 static bool is_file(const char *name)
 {
     return cm_str_ends(cm_str(name), ".onnx") || cm_str_ends(cm_str(name), ".onnxtxt") ||
@@ -161,7 +88,8 @@ static bool is_file(const char *name)
 
 bool cm_loss_is_known(const char *name)
 {
-    return name && (find_loss(name) || is_file(name) || cm_str_starts(cm_str(name), "output:"));
+    return name &&
+           (cm_loss_rule_find(name) || is_file(name) || cm_str_starts(cm_str(name), "output:"));
 }
 
 /* The label input's name: the one wanted, unless the model has it, as for an output 'y' whose
@@ -375,13 +303,14 @@ static cm_value widen(struct cm_preparation *p, cm_value prediction, const struc
 enum cm_status cm_loss(struct cm_preparation *p, cm_value prediction, cm_value *loss)
 {
     const char *name = p->options->loss;
-    const struct loss *rule = find_loss(name);
+    const struct cm_loss_rule *rule = cm_loss_rule_find(name);
+    const bool by_class = rule && rule->target == CM_TARGET_CLASSES;
     const struct cm_type *type = cm_preparation_type(p, prediction);
-    const int axis = rule && rule->classes ? class_axis(p, type) : -1;
+    const int axis = by_class ? class_axis(p, type) : -1;
 
     if (axis < 0 && p->options->class_axis != 1)
         cm_preparation_block(p, "%s does not use classes: class_axis does not apply", name);
-    const cm_value from = cm_bypass(p, prediction, axis);
+    const cm_value from = cm_bypass(p, rule, prediction, axis);
     if (!rule && is_file(name))
         return foreign_loss(p, from, loss);
     if (axis == 1 && type->rank > 2) {
@@ -395,8 +324,8 @@ enum cm_status cm_loss(struct cm_preparation *p, cm_value prediction, cm_value *
     if (axis > 1)
         x = classes_first(p, x, axis, type->rank);
     const struct cm_str called = cm_preparation_name(p, "loss");
-    *loss = cm_preparation_call(p, rule ? rule->emit(p, called, x, y) : mean(p, x), called);
-    if (rule && rule->classes) {
+    *loss = cm_preparation_call(p, rule ? apply_rule(p, rule, called, x, y) : mean(p, x), called);
+    if (by_class) {
         const struct cm_str share = cm_preparation_name(p, "accuracy");
         cm_preparation_give(p, cm_preparation_call(p, accuracy(p, share, x, y), share));
     }

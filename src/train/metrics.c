@@ -145,7 +145,7 @@ static enum cm_status judge_scores(struct cm_metrics *m, const struct cm_score_p
     const int64_t column = (int64_t)m->classes[actual].column;
 
     if (m->loss)
-        cm_metrics_lose(m, cm_loss_of_class(m, p, column));
+        CM_TRY(cm_metrics_lose_class(m, p, column, err));
     for (size_t i = 0; i < m->n_wishes; i++)
         if (m->wishes[i].measure == CM_MEASURE_TOP)
             m->wishes[i].hits += rank_of(p, column) < m->wishes[i].k;
@@ -163,7 +163,7 @@ static enum cm_status add_classes(struct cm_metrics *m, const struct batch *b, s
 
     if (m->n_columns && (!find_position(m, b, &p) || (size_t)p.count != m->n_columns))
         return do_not_fit("scores", b->scores, b->targets, err);
-    if (m->n_columns && m->loss == CM_LOSS_CROSS_ENTROPY && !m->knows_scores) {
+    if (m->n_columns && m->loss && m->loss->contains == CM_CONTAINS_SOFTMAX && !m->knows_scores) {
         m->knows_scores = m->probabilities = true;
         for (int64_t i = 0; i < count && m->probabilities; i++) {
             go_to(&p, i);
@@ -193,7 +193,7 @@ static enum cm_status add_classes(struct cm_metrics *m, const struct batch *b, s
         if (m->n_columns)
             CM_TRY(judge_scores(m, &p, actual, err));
         if (!m->n_columns && m->has_scores && m->loss)
-            cm_metrics_lose(m, cm_loss_of_number(m->loss, cm_tensor_real(b->scores, i), target));
+            CM_TRY(cm_metrics_lose_number(m, cm_tensor_real(b->scores, i), target, err));
         if (!m->n_columns && m->n_rankings)
             CM_TRY(rank(m, 0, cm_tensor_real(b->scores, i), target > 0, err));
     }
@@ -202,7 +202,7 @@ static enum cm_status add_classes(struct cm_metrics *m, const struct batch *b, s
 
 static enum cm_status add_binary(struct cm_metrics *m, const struct batch *b, struct cm_error *err)
 {
-    const double threshold = m->loss == CM_LOSS_BCE_LOGITS ? 0 : 0.5;
+    const double threshold = m->loss && m->loss->is_binary ? m->loss->threshold : 0.5;
 
     for (int64_t i = 0; i < b->rows * b->per_row; i++) {
         const double target = cm_tensor_real(b->targets, i), score = cm_tensor_real(b->scores, i);
@@ -216,14 +216,14 @@ static enum cm_status add_binary(struct cm_metrics *m, const struct batch *b, st
                            (long long)(b->first_row + i / b->per_row), target);
         cm_metrics_count(m, target == 1, score > threshold);
         if (m->loss)
-            cm_metrics_lose(m, cm_loss_of_number(m->loss, score, target));
+            CM_TRY(cm_metrics_lose_number(m, score, target, err));
         if (m->n_rankings)
             CM_TRY(rank(m, 0, score, target == 1, err));
     }
     return CM_OK;
 }
 
-static void add_numbers(struct cm_metrics *m, const struct batch *b)
+static enum cm_status add_numbers(struct cm_metrics *m, const struct batch *b, struct cm_error *err)
 {
     for (int64_t i = 0; i < b->rows * b->per_row; i++) {
         const double target = cm_tensor_real(b->targets, i), x = cm_tensor_real(b->scores, i);
@@ -235,9 +235,8 @@ static void add_numbers(struct cm_metrics *m, const struct batch *b)
         c->spread += before * (target - c->mean);
         c->absolute += fabs(x - target);
         c->squared += (x - target) * (x - target);
-        if (m->loss)
-            cm_metrics_lose(m, cm_loss_of_number(m->loss, x, target));
     }
+    return m->loss ? cm_metrics_lose_rows(m, b->scores, b->targets, b->rows, err) : CM_OK;
 }
 
 enum cm_status cm_metrics_add(struct cm_metrics *m, const struct cm_tensor *labels,
@@ -265,9 +264,9 @@ enum cm_status cm_metrics_add(struct cm_metrics *m, const struct cm_tensor *labe
     else if (m->task == CM_TASK_BINARY)
         status = add_binary(m, &b, err);
     else
-        add_numbers(m, &b);
+        status = add_numbers(m, &b, err);
     m->samples += rows;
-    return status;
+    return status ? status : cm_metrics_finish_loss(m, err);
 }
 
 enum cm_status cm_metrics_new(const struct cm_metrics_options *options, struct cm_metrics **out,
@@ -303,5 +302,8 @@ void cm_metrics_free(struct cm_metrics *m)
     cm_free(m->by_column);
     cm_free(m->matrix);
     cm_free(m->columns);
+    cm_free(m->gathered.x);
+    cm_free(m->gathered.y);
+    cm_free(m->gathered.classes);
     cm_free(m);
 }

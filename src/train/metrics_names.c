@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/metrics_parts.h"
 
+#include "training_names.h"
+
 const char *const cm_average_names[] = {"", "macro", "micro", "weighted"};
 
 const char *const cm_measure_names[] = {[CM_MEASURE_LOSS] = "loss",
@@ -42,16 +44,6 @@ static const struct {
 };
 
 enum { MEASURES = sizeof measures / sizeof *measures };
-
-static const char *const loss_names[] = {[CM_LOSS_CROSS_ENTROPY] = "cross-entropy",
-                                         [CM_LOSS_NLL] = "nll",
-                                         [CM_LOSS_MEAN_SQUARES] = "mse",
-                                         [CM_LOSS_L1] = "l1",
-                                         [CM_LOSS_HUBER] = "huber",
-                                         [CM_LOSS_BCE] = "bce",
-                                         [CM_LOSS_BCE_LOGITS] = "bce-logits"};
-
-enum { LOSSES = sizeof loss_names / sizeof *loss_names };
 
 static bool find_measure(struct cm_str name, struct cm_metric_wish *out)
 {
@@ -105,14 +97,9 @@ enum cm_status cm_metrics_read_names(struct cm_metrics *m, const char *names, st
 
 enum cm_status cm_metrics_read_loss(struct cm_metrics *m, const char *name, struct cm_error *err)
 {
-    for (int l = 1; name && l < LOSSES; l++)
-        if (strcmp(loss_names[l], name) == 0)
-            m->loss = (enum cm_metric_loss)l;
+    m->loss = cm_loss_rule_find(name);
     if (name && !m->loss)
-        return cm_fail(err, CM_BAD_ARGUMENT,
-                       "unknown loss '%s', expected cross-entropy, nll, mse, l1, huber, bce, "
-                       "bce-logits",
-                       name);
+        return cm_fail(err, CM_BAD_ARGUMENT, "unknown loss '%s', expected " CAMEO_LOSS_NAMES, name);
     return CM_OK;
 }
 
@@ -129,7 +116,7 @@ bool cm_metrics_wants_classes(const struct cm_metrics *m)
     for (size_t i = 0; i < m->n_wishes; i++)
         if (measures[m->wishes[i].measure].of == OF_CLASSES)
             return true;
-    return m->loss == CM_LOSS_BCE || m->loss == CM_LOSS_BCE_LOGITS;
+    return m->loss && m->loss->is_binary;
 }
 
 static void wish_for(struct cm_metrics *m, enum cm_measure measure, int64_t k)
@@ -175,9 +162,9 @@ enum cm_status cm_metrics_check_wishes(const struct cm_metrics *m, struct cm_err
                            "metric '%s%.0lld' needs a score for each class, not labels alone",
                            cm_measure_names[measure], (long long)m->wishes[i].k);
     }
-    const bool by_class = m->loss == CM_LOSS_CROSS_ENTROPY || m->loss == CM_LOSS_NLL;
+    const bool by_class = m->loss && m->loss->target == CM_TARGET_CLASSES;
     if (m->loss && (by_class ? !m->n_columns : m->n_columns || !m->has_scores))
-        return cm_fail(err, CM_BAD_ARGUMENT, "loss '%s' needs %s", loss_names[m->loss],
+        return cm_fail(err, CM_BAD_ARGUMENT, "loss '%s' needs %s", m->loss->name,
                        by_class ? "a score for each class" : "one number for each target");
     return CM_OK;
 }

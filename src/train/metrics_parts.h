@@ -4,6 +4,7 @@
 #define CM_TRAIN_METRICS_PARTS_H
 
 #include "train/metrics.h"
+#include "train/rules.h"
 
 enum cm_task { CM_TASK_UNDECIDED, CM_TASK_CLASSES, CM_TASK_BINARY, CM_TASK_NUMBERS };
 
@@ -23,17 +24,6 @@ enum cm_measure {
 };
 
 enum cm_average { CM_AVERAGE_BY_TASK, CM_AVERAGE_MACRO, CM_AVERAGE_MICRO, CM_AVERAGE_WEIGHTED };
-
-enum cm_metric_loss {
-    CM_LOSS_NONE,
-    CM_LOSS_CROSS_ENTROPY,
-    CM_LOSS_NLL,
-    CM_LOSS_MEAN_SQUARES,
-    CM_LOSS_L1,
-    CM_LOSS_HUBER,
-    CM_LOSS_BCE,
-    CM_LOSS_BCE_LOGITS
-};
 
 enum { CM_WISHES_MAX = 32 };
 
@@ -55,15 +45,25 @@ struct cm_error_column {
     double absolute, squared, mean, spread;
 };
 
+/* Scores and targets that a loss has not been computed of yet. */
+struct cm_gathered {
+    double *x, *y;
+    int64_t *classes; /* instead of y */
+    int64_t columns;  /* scores of a row */
+    size_t count, room;
+};
+
 struct cm_metrics {
     struct cm_metric_wish wishes[CM_WISHES_MAX];
     size_t n_wishes;
-    bool named; /* by the caller; otherwise they follow from the task */
-    enum cm_metric_loss loss;
+    bool named;                      /* by the caller; otherwise they follow from the task */
+    const struct cm_loss_rule *loss; /* NULL: none */
     int64_t class_axis, ignored;
     enum cm_task task;
     bool has_scores;
 
+    struct cm_gathered gathered;
+    enum cm_dtype loss_dtype; /* of the scores as they came */
     double loss_sum, loss_weight;
     bool probabilities, knows_scores;
     int64_t samples;
@@ -119,9 +119,15 @@ void cm_metrics_count(struct cm_metrics *m, size_t actual, size_t predicted);
 /* metrics_loss.c */
 double cm_score_at(const struct cm_score_position *p, int64_t column);
 bool cm_is_distribution(const struct cm_score_position *p);
-double cm_loss_of_class(const struct cm_metrics *m, const struct cm_score_position *p,
-                        int64_t column);
-double cm_loss_of_number(enum cm_metric_loss loss, double x, double target);
-void cm_metrics_lose(struct cm_metrics *m, double loss);
+/* The loss of a position, or of a number, or of the first rows of a batch. */
+enum cm_status cm_metrics_lose_class(struct cm_metrics *m, const struct cm_score_position *p,
+                                     int64_t column, struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_metrics_lose_number(struct cm_metrics *m, double x, double target,
+                                      struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_metrics_lose_rows(struct cm_metrics *m, const struct cm_tensor *scores,
+                                    const struct cm_tensor *targets, int64_t rows,
+                                    struct cm_error *err) CM_MUST_CHECK;
+/* At the end of a batch. */
+enum cm_status cm_metrics_finish_loss(struct cm_metrics *m, struct cm_error *err) CM_MUST_CHECK;
 
 #endif

@@ -11,6 +11,7 @@
 #include "graph/originals.h"
 #include "tensor/dtype.h"
 #include "train/prepare.h"
+#include "train/rules.h"
 
 #include <regex.h>
 
@@ -203,7 +204,8 @@ bool cm_operand_is_statistic(const struct cm_node *node, int index);
 bool cm_value_is_statistic(const struct cm_module *module, cm_value value);
 /* bypass.c: the forward pass in training, up to what the loss reads: the prediction, or what is
  * before its Softmax or Sigmoid where the loss brings its own. */
-cm_value cm_bypass(struct cm_preparation *p, cm_value prediction, int class_axis);
+cm_value cm_bypass(struct cm_preparation *p, const struct cm_loss_rule *rule, cm_value prediction,
+                   int class_axis); /* rule: NULL for losses that are not of data/training/ */
 /* loss_rules.c: the scalar that is made small, computed from the prediction. What cannot be built
  * is for p->build to remember. */
 enum cm_status cm_loss(struct cm_preparation *p, cm_value prediction, cm_value *loss) CM_MUST_CHECK;

@@ -6,6 +6,7 @@
 #include "train/preparation.h"
 #include "train/step.h"
 #include "train/trainables.h"
+#include "training_names.h"
 
 /* ---- which output ---- */
 
@@ -227,11 +228,10 @@ static enum cm_status prepare(struct cm_preparation *p)
     p->train = cm_preparation_pattern(p, "train", p->options->train);
     p->freeze = cm_preparation_pattern(p, "freeze", p->options->freeze);
     if (!cm_loss_is_known(p->options->loss)) {
-        cm_preparation_block(
-            p,
-            "there is no loss '%.60s'; there are cross-entropy, nll, mse, l1, huber, bce, "
-            "bce-logits, a model file, and output:NAME",
-            p->options->loss ? p->options->loss : "");
+        cm_preparation_block(p,
+                             "there is no loss '%.60s'; there are " CAMEO_LOSS_NAMES
+                             ", a model file, and output:NAME",
+                             p->options->loss ? p->options->loss : "");
         return cm_preparation_verdict(p);
     }
     p->is_misused = false; /* nothing has looked at the model yet */
