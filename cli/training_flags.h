@@ -33,9 +33,7 @@ extern struct cli_training_flags cli_training;
          "which axis of the output is over classes (1; -1: the last)",                               \
          CLI_TEXT,                                                                                   \
          &cli_training.class_axis},                                                                  \
-        {"--optimizer", NULL,                                                                        \
-         "NAME",        "sgd, momentum, nesterov, adam, adamw, adagrad or rmsprop",                  \
-         CLI_TEXT,      &cli_training.optimizer},                                                    \
+        {"--optimizer", NULL, "NAME", CAMEO_OPTIMIZER_HELP, CLI_TEXT, &cli_training.optimizer},      \
         {"--lr",          NULL, "X", "learning rate (the optimizer's in PyTorch)", CLI_TEXT,         \
          &cli_training.lr},                                                                          \
         {"--momentum",          NULL, "X", "of sgd, momentum, nesterov and rmsprop", CLI_TEXT,       \

@@ -101,10 +101,10 @@ file(GLOB TRAINING_TEXTS CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJ
 cameo_host_tool(gen_training)
 set(TRAINING_DEPENDS ${TRAINING_TEXTS})
 list(TRANSFORM TRAINING_DEPENDS PREPEND ${PROJECT_SOURCE_DIR}/)
-add_custom_command(OUTPUT ${GENERATED}/training_table.c ${GENERATED}/training_names.h
-                   COMMAND ${gen_training_COMMAND} ${GENERATED}/training_table.c ${GENERATED}/training_names.h
-                           ${TRAINING_TEXTS}
+set(TRAINING_TABLES ${GENERATED}/training_table.c ${GENERATED}/training_names.h ${GENERATED}/training_rules.h)
+add_custom_command(OUTPUT ${TRAINING_TABLES}
+                   COMMAND ${gen_training_COMMAND} ${TRAINING_TABLES} ${TRAINING_TEXTS}
                    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
                    DEPENDS ${TRAINING_DEPENDS} ${gen_training_COMMAND}
                    COMMENT "Generating the tables of losses and optimizers" VERBATIM)
-list(APPEND CAMEO_GENERATED_SOURCES ${GENERATED}/training_table.c ${GENERATED}/training_names.h)
+list(APPEND CAMEO_GENERATED_SOURCES ${TRAINING_TABLES})

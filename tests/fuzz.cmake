@@ -30,7 +30,7 @@ add_custom_target(fuzzers)
 foreach(source ${FUZZ_SOURCES})
   get_filename_component(name ${source} NAME_WE)
   add_executable(${name} ${source} ${${name}_PARTS})
-  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/cli
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/cli ${GENERATED}
                                              ${PROJECT_SOURCE_DIR}/include)
   target_link_libraries(${name} PRIVATE cameo_flags test_flags fuzz_frame cameo_static)
   if(name STREQUAL fuzz_image AND TARGET cameo_codecs)

@@ -1,4 +1,5 @@
-/* Writes the tables of losses and optimizers from data/training/: gen_training OUT.c OUT.h FILE...
+/* Writes the tables of losses and optimizers from data/training/: gen_training TABLE.c NAMES.h
+ * RULES.h FILE...
  *
  * A file has a header of lines "word: values" and then functions in ONNX's text form. A line of a
  * function may begin with conditions in brackets, "[amsgrad !nesterov]"; the library keeps the
@@ -8,7 +9,7 @@
 
 enum { MAX_RULES = 64, MAX_LINES = 64, LINE_SIZE = 1024, LIST_WIDTH = 64 };
 
-enum kind { LOSS, KINDS };
+enum kind { LOSS, OPTIMIZER, ALL, KINDS };
 
 struct line {
     const char *key, *value;
@@ -34,7 +35,13 @@ static const struct {
 } kinds[KINDS] = {
     [LOSS] = {"data/training/losses/",
               {"order", "target", "contains", "reads", "threshold", "number"}},
+    [OPTIMIZER] = {"data/training/optimizers/",
+                   {"order", "name", "title", "setting", "defaults", "state", "torch", "keras",
+                    "optax", "variant", "refuse", "number"}},
+    [ALL] = {"data/training/all/", {"order"}},
 };
+
+static const char *const arithmetics[] = {"torch", "keras", "optax", "ort", NULL};
 
 /* ---- reading ---- */
 
@@ -101,7 +108,7 @@ static void read_rule(struct rule *rule)
             r.at++;
         if (!*r.at || *r.at == '#')
             continue;
-        if (!inside && !strstr(r.at, ") => (")) {
+        if (!inside && !strstr(r.at, ") => (")) { /* a signature is one line */
             add_line(rule, &r);
             continue;
         }
@@ -221,17 +228,224 @@ static void write_loss(struct text *out, const struct rule *rule, size_t number)
     text_print(out, "},\n");
 }
 
+/* ---- optimizers ---- */
+
+/* " lr=1e-3 momentum=0" as rows. */
+static void write_settings(struct text *out, struct reader *r)
+{
+    text_print(out, "(const struct cm_rule_number[]){");
+    while (!at_end(r)) {
+        char *const name = word(r);
+        expect(r, '=');
+        const size_t size = strcspn(r->at, " ");
+        char *const number = copy(r->at, size);
+        check_double(r, number);
+        text_print(out, "{\"%s\", %s}, ", name, number);
+        r->at += size;
+        free(name);
+        free(number);
+    }
+    text_print(out, "{0, 0}}");
+}
+
+/* The part up to the next space, or empty. */
+static char *part(struct reader *r)
+{
+    skip_spaces(r);
+    const size_t size = strcspn(r->at, " ");
+    char *const out = copy(r->at, size);
+
+    r->at += size;
+    return out;
+}
+
+static void write_preset(struct text *out, struct reader *r)
+{
+    char *const name = part(r);
+
+    text_print(out, "{\"%s\", ", name);
+    write_settings(out, r);
+    text_print(out, "}, ");
+    free(name);
+}
+
+static void write_defaults(struct text *out, struct reader *r)
+{
+    char *const like = part(r);
+    size_t i = 0;
+
+    while (arithmetics[i] && strcmp(arithmetics[i], like) != 0)
+        i++;
+    if (!arithmetics[i])
+        die(r, "unknown arithmetic '%s'", like);
+    text_print(out, "[%zu] = ", i);
+    write_settings(out, r);
+    text_print(out, ", ");
+    free(like);
+}
+
+/* "exp_avg exp_avg when=amsgrad keras=m,Adam" */
+static void write_state(struct text *out, struct reader *r)
+{
+    static const char *const keys[] = {"when", "shape", "begins", "keras", "optax", "ort", NULL};
+    char *const name = part(r), *const slot = part(r);
+
+    if (!*slot)
+        die(r, "a state has a name and PyTorch's word for it");
+    text_print(out, "{\"%s\", \"%s\"", name, slot);
+    while (!at_end(r)) {
+        char *const key = word(r);
+        size_t i = 0;
+        while (keys[i] && strcmp(keys[i], key) != 0)
+            i++;
+        if (!keys[i])
+            die(r, "unknown word '%s'", key);
+        expect(r, '=');
+        char *const value = part(r);
+        for (char *p = value; i == 0 && *p; p++)
+            *p = *p == '+' ? ' ' : *p; /* several conditions */
+        text_print(out, ", .%s = \"%s\"", key, value);
+        free(key);
+        free(value);
+    }
+    text_print(out, "}, ");
+    free(name);
+    free(slot);
+}
+
+/* A word, and what is behind it as one text. */
+static void write_pair(struct text *out, struct reader *r)
+{
+    char *const first = part(r);
+
+    skip_spaces(r);
+    text_print(out, "{\"%s\", \"%s\"}, ", first, r->at);
+    free(first);
+}
+
+/* "adamw AdamW decays" */
+static void write_keras(struct text *out, struct reader *r)
+{
+    char *const word_ = part(r), *const class_ = part(r), *const decays = part(r);
+
+    text_print(out, "{\"%s\", \"%s\", %s}, ", word_, class_, *decays ? "true" : "false");
+    free(word_);
+    free(class_);
+    free(decays);
+}
+
+static size_t find_text(const char *const *texts, size_t count, const char *text)
+{
+    size_t i = 0;
+
+    while (i < count && strcmp(texts[i], text) != 0)
+        i++;
+    return i;
+}
+
+/* "amsgrad count amsgrad=1" */
+static void write_optax(struct text *out, struct reader *r)
+{
+    char *const name = part(r);
+    static const char *const flags[] = {"amsgrad", "centered", "momentum"};
+    long long values[] = {-1, -1, -1};
+    bool counts = false;
+
+    while (!at_end(r)) {
+        char *const key = word(r);
+        if (strcmp(key, "count") == 0) {
+            counts = true;
+        } else {
+            expect(r, '=');
+            const size_t i = find_text(flags, 3, key);
+            if (i == 3)
+                die(r, "unknown word '%s'", key);
+            values[i] = integer(r, 0, 1);
+        }
+        free(key);
+    }
+    text_print(out, "{\"%s\", %s, %lld, %lld, %lld}, ", name, counts ? "true" : "false", values[0],
+               values[1], values[2]);
+    free(name);
+}
+
+/* "[nesterov !optax] sentence" */
+static void write_refusal(struct text *out, struct reader *r)
+{
+    expect(r, '[');
+    const char *const end = strchr(r->at, ']');
+    if (!end)
+        die(r, "expected ']'");
+    text_print(out, "{\"%.*s\", \"%s\"}, ", (int)(end - r->at), r->at, end + 2);
+}
+
+typedef void write_line_fn(struct text *out, struct reader *r);
+
+static const struct {
+    const char *key, *member, *type;
+    write_line_fn *write;
+} members[] = {
+    {"name", "presets", "struct cm_optimizer_preset", write_preset},
+    {"state", "states", "struct cm_optimizer_state", write_state},
+    {"torch", "torch", "struct cm_optimizer_words", write_pair},
+    {"keras", "keras", "struct cm_optimizer_keras", write_keras},
+    {"optax", "optax", "struct cm_optimizer_optax", write_optax},
+    {"variant", "variants", "struct cm_optimizer_words", write_pair},
+    {"refuse", "refusals", "struct cm_optimizer_words", write_refusal},
+};
+
+static void write_lines(struct text *out, const struct rule *rule, const char *key,
+                        write_line_fn *write)
+{
+    for (size_t i = 0; i < rule->line_count; i++) {
+        struct reader r = {rule->path, rule->lines[i].number, rule->lines[i].value};
+        if (strcmp(rule->lines[i].key, key) == 0)
+            write(out, &r);
+    }
+}
+
+static void write_optimizer(struct text *out, const struct rule *rule, size_t number)
+{
+    const struct reader title = value_of(rule, "title");
+
+    text_print(out, "    {.name = \"%s\", .title = \"%s\", .numbers = numbers_%zu,\n", rule->name,
+               title.at, number);
+    text_print(out, "     .defaults = {");
+    write_lines(out, rule, "defaults", write_defaults);
+    text_print(out, "},\n");
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        text_print(out, "     .%s = (const %s[]){", members[i].member, members[i].type);
+        write_lines(out, rule, members[i].key, members[i].write);
+        text_print(out, "{0}},\n");
+    }
+    text_print(out, "     .functions =");
+    write_text(out, rule->functions.data);
+    text_print(out, "},\n");
+}
+
 static void write_table(struct text *out)
 {
     text_print(out, "/* Made by tools/gen_training.c from data/training/. */\n"
                     "#include \"train/rules.h\"\n\n");
     for (size_t i = 0; i < rule_count; i++)
-        write_numbers(out, &rules[i], i, "number");
+        if (rules[i].kind != ALL)
+            write_numbers(out, &rules[i], i, "number");
     text_print(out, "\nconst struct cm_loss_rule cm_loss_rules[] = {\n");
     for (size_t i = 0; i < rule_count; i++)
         if (rules[i].kind == LOSS)
             write_loss(out, &rules[i], i);
+    text_print(out, "    {0}};\n\nconst struct cm_optimizer_rule cm_optimizer_rules[] = {\n"
+                    "    [CM_RULE_UNKNOWN] = {.name = \"unknown\", .title = \"unknown\"},\n");
+    for (size_t i = 0; i < rule_count; i++)
+        if (rules[i].kind == OPTIMIZER)
+            write_optimizer(out, &rules[i], i);
     text_print(out, "    {0}};\n");
+    for (size_t i = 0; i < rule_count; i++)
+        if (rules[i].kind == ALL) {
+            text_print(out, "\nconst char cm_rules_for_all_%s[] =", rules[i].name);
+            write_text(out, rules[i].functions.data);
+            text_print(out, ";\n");
+        }
 }
 
 /* A list of names in lines of at most so many characters: a string that goes into a help text. */
@@ -274,6 +488,30 @@ static void write_losses(struct text *out, const char *macro, size_t width, cons
     text_print(out, "\"\n");
 }
 
+/* The presets of all optimizers, "and" or "or" before the last. */
+static void write_optimizers(struct text *out, const char *macro, const char *last_word)
+{
+    const char *names[256];
+    size_t count = 0;
+
+    for (size_t i = 0; i < rule_count; i++)
+        for (size_t k = 0; k < rules[i].line_count; k++)
+            if (rules[i].kind == OPTIMIZER && strcmp(rules[i].lines[k].key, "name") == 0 &&
+                count < 256)
+                names[count++] = rules[i].lines[k].value;
+    struct list list = {out, 0, last_word[0] == 'o' ? LIST_WIDTH : 0};
+    text_print(out, "#define %s \"", macro);
+    for (size_t i = 0; i < count; i++) {
+        char item[200];
+        if (i + 1 == count && count > 1)
+            list_add(&list, "", last_word);
+        snprintf(item, sizeof item, "%.*s%s", (int)strcspn(names[i], " "), names[i],
+                 i + 2 < count ? "," : "");
+        list_add(&list, "", item);
+    }
+    text_print(out, "\"\n");
+}
+
 static void write_names(struct text *out)
 {
     static const char *const files[] = {"FILE.onnx,", "output:NAME", NULL};
@@ -283,7 +521,43 @@ static void write_names(struct text *out)
                     "#ifndef CAMEO_TRAINING_NAMES_H\n#define CAMEO_TRAINING_NAMES_H\n\n");
     write_losses(out, "CAMEO_LOSS_NAMES", 0, none);
     write_losses(out, "CAMEO_LOSS_HELP", LIST_WIDTH, files);
+    write_optimizers(out, "CAMEO_OPTIMIZER_NAMES", "and");
+    write_optimizers(out, "CAMEO_OPTIMIZER_HELP", "or");
     text_print(out, "\n#endif\n");
+}
+
+/* Which optimizers there are, and the settings that only some of them have. */
+static void write_rules(struct text *out)
+{
+    const char *seen[MAX_LINES];
+    size_t count = 0;
+
+    text_print(out, "/* Made by tools/gen_training.c from data/training/. */\n"
+                    "#ifndef CM_TRAINING_RULES_H\n#define CM_TRAINING_RULES_H\n\n"
+                    "enum cm_update_rule {\n    CM_RULE_UNKNOWN,\n");
+    for (size_t i = 0; i < rule_count; i++) {
+        if (rules[i].kind != OPTIMIZER)
+            continue;
+        text_print(out, "    CM_RULE_");
+        for (const char *p = rules[i].name; *p; p++)
+            text_print(out, "%c", *p == '-' ? '_' : toupper((unsigned char)*p));
+        text_print(out, ",\n");
+    }
+    text_print(out, "    CM_RULES\n};\n\n#define CM_OWN_SETTINGS(X)");
+    for (size_t i = 0; i < rule_count; i++)
+        for (size_t k = 0; k < rules[i].line_count; k++) {
+            const struct line *line = &rules[i].lines[k];
+            size_t s = 0;
+            if (strcmp(line->key, "setting") != 0)
+                continue;
+            while (s < count && strcmp(seen[s], line->value) != 0)
+                s++;
+            if (s < count || count == MAX_LINES)
+                continue;
+            seen[count++] = line->value;
+            text_print(out, " X(%s)", line->value);
+        }
+    text_print(out, "\n\n#endif\n");
 }
 
 /* A header that says the same stays as it is, so that nothing is compiled again. */
@@ -308,13 +582,14 @@ static void write_file(const char *path, const struct text *text)
 
 int main(int argc, char **argv)
 {
-    struct text table = {0}, names = {0};
+    struct text table = {0}, names = {0}, enums = {0};
 
-    if (argc < 4) {
-        fputs("usage: gen_training OUT.c OUT.h data/training/FOLDER/NAME.txt...\n", stderr);
+    if (argc < 5) {
+        fputs("usage: gen_training TABLE.c NAMES.h RULES.h data/training/FOLDER/NAME.txt...\n",
+              stderr);
         return 2;
     }
-    for (int i = 3; i < argc; i++) {
+    for (int i = 4; i < argc; i++) {
         struct rule *rule = add_rule(argv[i]);
         read_rule(rule);
         struct reader r = value_of(rule, "order");
@@ -326,5 +601,7 @@ int main(int argc, char **argv)
     write_names(&names);
     write_file(argv[1], &table);
     write_file(argv[2], &names);
+    write_rules(&enums);
+    write_file(argv[3], &enums);
     return 0;
 }

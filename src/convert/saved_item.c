@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/saved_item.h"
 
+#include "train/rules.h"
+
 #include <stddef.h>
 
 /* ---- words ---- */
 
-static const char *const rules[] = {"unknown", "sgd", "adam", "adagrad", "rmsprop"};
 static const char *const arithmetics[] = {"torch", "keras", "optax", "onnxruntime"};
 static const char *const clips[] = {"global", "global-exact", "each", "value"};
 static const char *const phases[] = {"constant", "linear", "cosine", "exponential", "polynomial",
@@ -26,49 +27,25 @@ static const char *const roles[] = {"weight",  "buffer", "master", "slot",
                 return (int)i;                                                                     \
         return -1;                                                                                 \
     }
-WORDS(rule, enum cm_update_rule, rules)
 WORDS(arithmetic, enum cm_arithmetic, arithmetics)
 WORDS(clip, enum cm_clip_kind, clips)
 WORDS(phase, enum cm_phase_shape, phases)
 WORDS(role, enum cm_saved_role, roles)
 
+const char *cm_rule_name(enum cm_update_rule rule)
+{
+    return rule < CM_RULES ? cm_optimizer_rules[rule].name : NULL;
+}
+
+int cm_rule_named(struct cm_str word)
+{
+    for (int rule = 0; rule < CM_RULES; rule++)
+        if (cm_str_is(word, cm_optimizer_rules[rule].name))
+            return rule;
+    return -1;
+}
+
 /* ---- groups ---- */
-
-#define NUMBER(member)                                                                             \
-    {                                                                                              \
-#member, offsetof(struct cm_plan_group, member), false                                     \
-    }
-#define FLAG(member)                                                                               \
-    {                                                                                              \
-#member, offsetof(struct cm_plan_group, member), true                                      \
-    }
-const struct cm_group_field cm_group_fields[] = {
-    NUMBER(lr),    NUMBER(initial_lr), NUMBER(momentum),     NUMBER(dampening),    NUMBER(beta1),
-    NUMBER(beta2), NUMBER(epsilon),    NUMBER(epsilon_root), NUMBER(weight_decay), FLAG(nesterov),
-    FLAG(amsgrad), FLAG(decoupled),    FLAG(maximize),       FLAG(centered),       FLAG(adam_mode),
-};
-const size_t cm_group_field_count = CM_COUNT(cm_group_fields);
-
-double cm_group_field_get(const struct cm_plan_group *group, const struct cm_group_field *field)
-{
-    const char *at = (const char *)group + field->offset;
-
-    if (!field->is_flag)
-        return *(const double *)(const void *)at;
-    const int flag = *(const int *)(const void *)at;
-    return flag < 0 ? (double)NAN : (double)flag;
-}
-
-void cm_group_field_set(struct cm_plan_group *group, const struct cm_group_field *field,
-                        double value)
-{
-    char *at = (char *)group + field->offset;
-
-    if (field->is_flag)
-        *(int *)(void *)at = isnan(value) ? -1 : value != 0;
-    else
-        *(double *)(void *)at = value;
-}
 
 /* Steps that a file may speak of: sums of them fit. */
 #define COUNT_MAX INT64_C(1000000000000)

@@ -5,19 +5,6 @@
 
 #include "convert/saved.h"
 
-/* The members of struct cm_plan_group by name; flags are ints, the others doubles. */
-struct cm_group_field {
-    const char *name;
-    size_t offset;
-    bool is_flag;
-};
-extern const struct cm_group_field cm_group_fields[];
-extern const size_t cm_group_field_count;
-/* NAN: not known. */
-double cm_group_field_get(const struct cm_plan_group *group, const struct cm_group_field *field);
-void cm_group_field_set(struct cm_plan_group *group, const struct cm_group_field *field,
-                        double value);
-
 /* Words for enumerations: "adam", "torch", "global". NULL: no such number; -1: no such word. */
 const char *cm_rule_name(enum cm_update_rule rule);
 const char *cm_arithmetic_name(enum cm_arithmetic arithmetic);

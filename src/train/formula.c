@@ -7,34 +7,19 @@
 #include "graph/op.h"
 #include "onnx/syntax.h"
 #include "train/preparation.h"
+#include "train/rules.h"
 
 static const char head[] = "<domain: \"ai.cameo.training\", opset_import: [\"\" : 17]>\n";
-
-static bool is_word(const char *const *words, struct cm_str word)
-{
-    for (size_t i = 0; words && words[i]; i++)
-        if (cm_str_is(word, words[i]))
-            return true;
-    return false;
-}
 
 /* Do the conditions before a line hold? *at moves behind them. */
 static bool holds(const char **at, const char *const *words)
 {
-    bool all = true;
+    const char *conditions = *at + 1;
 
     if (**at != '[')
         return true;
-    for (const char *p = *at + 1;; p++) {
-        const bool wanted = *p != '!';
-        p += !wanted;
-        const size_t size = strcspn(p, " ]");
-        all = all && is_word(words, (struct cm_str){p, size}) == wanted;
-        p += size;
-        *at = p + 1;
-        if (*p == ']')
-            return all;
-    }
+    *at = strchr(*at, ']') + 1;
+    return cm_words_hold(conditions, words);
 }
 
 /* The text of one function without conditions. */
@@ -62,14 +47,6 @@ static struct cm_str select_lines(struct cm_arena *arena, const char *functions,
         line = next;
     }
     return (struct cm_str){text, used};
-}
-
-int cm_formula_find(const struct cm_strs *names, const char *name)
-{
-    for (size_t i = 0; i < names->count; i++)
-        if (cm_str_is(names->items[i], name))
-            return (int)i;
-    return -1;
 }
 
 /* Names that the nodes, and the nodes in their bodies, read or compute. Where ONNX's own domain was
@@ -136,6 +113,15 @@ struct cm_str cm_formula_word(struct cm_str name)
         if (name.data[i] == '_' && name.data[i + 1] == '_')
             return (struct cm_str){name.data, i};
     return name;
+}
+
+struct cm_str cm_formula_stem(struct cm_str name)
+{
+    const char *end = "_next";
+    const size_t size = strlen(end);
+
+    return cm_str_ends(name, end) && name.size > size ? (struct cm_str){name.data, name.size - size}
+                                                      : name;
 }
 
 static bool is_result(const struct cm_function_proto *function, struct cm_str name)

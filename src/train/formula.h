@@ -20,12 +20,12 @@ const struct cm_node *cm_formula_apply(struct cm_builder *build,
                                        const struct cm_function_proto *function,
                                        const cm_value *actuals, cm_value *results);
 
-/* Where the function lists a result or an operand of this name; -1: it does not. */
-int cm_formula_find(const struct cm_strs *names, const char *name);
-
 /* The word that names a value in graphs: the part before "__", which tells values of one word
  * apart. */
 struct cm_str cm_formula_word(struct cm_str name);
+
+/* The name without "_next": what a result of an optimizer's function is the next value of. */
+struct cm_str cm_formula_stem(struct cm_str name);
 
 struct cm_preparation;
 

@@ -2,30 +2,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/update.h"
 
+#include "train/formula.h"
+#include "train/rules.h"
+#include "training_names.h"
+
 /* ---- flags ---- */
 
-/* An optimizer by name is PyTorch's: its formula and its defaults. NAN: it has none. */
-static const struct flagged {
-    const char *name;
-    enum cm_update_rule rule;
-    double lr, momentum, weight_decay, beta1, beta2, epsilon;
-    bool nesterov, decoupled;
-} optimizers[] = {
-    {"sgd", CM_RULE_SGD, 1e-3, 0, 0, NAN, NAN, NAN, false, false},
-    {"momentum", CM_RULE_SGD, 1e-3, 0.9, 0, NAN, NAN, NAN, false, false},
-    {"nesterov", CM_RULE_SGD, 1e-3, 0.9, 0, NAN, NAN, NAN, true, false},
-    {"adam", CM_RULE_ADAM, 1e-3, NAN, 0, 0.9, 0.999, 1e-8, false, false},
-    {"adamw", CM_RULE_ADAM, 1e-3, NAN, 1e-2, 0.9, 0.999, 1e-8, false, true},
-    {"adagrad", CM_RULE_ADAGRAD, 1e-2, NAN, 0, NAN, NAN, 1e-10, false, false},
-    {"rmsprop", CM_RULE_RMSPROP, 1e-2, 0, 0, NAN, 0.99, 1e-8, false, false},
+/* An optimizer by name is PyTorch's, or that of the framework it comes from: formula and defaults.
+ */
+struct flagged {
+    const struct cm_optimizer_rule *rule;
+    const struct cm_optimizer_preset *preset;
+    enum cm_arithmetic like;
 };
 
-static const struct flagged *find_optimizer(const char *name)
+/* NAN: it has no such setting. */
+static double preset_of(const struct flagged *named, const char *setting)
 {
-    for (size_t i = 0; name && i < CM_COUNT(optimizers); i++)
-        if (strcmp(optimizers[i].name, name) == 0)
-            return &optimizers[i];
-    return NULL;
+    return cm_optimizer_default(named->rule, named->preset, (int)named->like, setting);
 }
 
 static double given(double value, double otherwise)
@@ -66,17 +60,30 @@ static void check_schedule(struct cm_preparation *p)
             o->clip_norm);
 }
 
+/* Settings that have a flag. */
+enum { FLAGS = 6 };
+
+static void list_flags(const struct cm_prepare_options *o, const char **names, double *values)
+{
+    const char *const all[FLAGS] = {"lr", "momentum", "weight_decay", "beta1", "beta2", "epsilon"};
+    const double given[FLAGS] = {o->lr,    o->momentum, o->weight_decay,
+                                 o->beta1, o->beta2,    o->epsilon};
+
+    memcpy(names, all, sizeof all);
+    memcpy(values, given, sizeof given);
+}
+
 static void check_flags(struct cm_preparation *p, const struct flagged *named)
 {
     const struct cm_prepare_options *o = p->options;
+    const char *names[FLAGS];
+    double values[FLAGS];
 
-    check_flag(p, "lr", o->lr, named->lr, INFINITY);
-    check_flag(p, "momentum", o->momentum, named->momentum, INFINITY);
-    check_flag(p, "weight_decay", o->weight_decay, named->weight_decay, INFINITY);
-    check_flag(p, "beta1", o->beta1, named->beta1, 1);
-    check_flag(p, "beta2", o->beta2, named->beta2, 1);
-    check_flag(p, "epsilon", o->epsilon, named->epsilon, INFINITY);
-    if (named->nesterov && o->momentum == 0)
+    list_flags(o, names, values);
+    for (size_t i = 0; i < FLAGS; i++)
+        check_flag(p, names[i], values[i], preset_of(named, names[i]),
+                   strncmp(names[i], "beta", 4) == 0 ? 1 : INFINITY);
+    if (preset_of(named, "nesterov") > 0 && o->momentum == 0)
         cm_preparation_block(p, "nesterov needs a momentum above 0");
     check_schedule(p);
 }
@@ -90,17 +97,19 @@ static const struct cm_plan *plan_of_flags(struct cm_preparation *p, const struc
     struct cm_plan *plan = CM_NEW(p->arena, struct cm_plan);
     struct cm_plan_group *group = CM_NEW(p->arena, struct cm_plan_group);
     double *ends = CM_NEW_ARRAY(p->arena, double, 2);
+    const char *names[FLAGS];
+    double values[FLAGS];
 
     *group = CM_PLAN_GROUP;
-    group->lr = ends[0] = given(o->lr, named->lr);
-    group->momentum = given(o->momentum, named->momentum);
-    group->weight_decay = given(o->weight_decay, named->weight_decay);
-    group->beta1 = given(o->beta1, named->beta1);
-    group->beta2 = given(o->beta2, named->beta2);
-    group->epsilon = given(o->epsilon, named->epsilon);
-    group->nesterov = named->nesterov;
-    group->decoupled = named->decoupled;
-    *plan = (struct cm_plan){.rule = named->rule,
+    list_flags(o, names, values);
+    for (size_t i = 0; i < cm_group_field_count; i++)
+        cm_group_field_set(group, &cm_group_fields[i], preset_of(named, cm_group_fields[i].name));
+    for (size_t i = 0; i < FLAGS; i++)
+        if (!isnan(values[i]))
+            cm_group_field_set(group, cm_group_field_find(names[i]), values[i]);
+    ends[0] = group->lr;
+    *plan = (struct cm_plan){.rule = (enum cm_update_rule)(named->rule - cm_optimizer_rules),
+                             .arithmetic = named->like,
                              .groups = group,
                              .n_groups = 1,
                              .clip = {CM_CLIP_GLOBAL, o->clip_norm}};
@@ -121,37 +130,19 @@ static const struct cm_plan *plan_of_flags(struct cm_preparation *p, const struc
 
 /* ---- what a plan need not say ---- */
 
-static int flag(int value, int otherwise)
-{
-    return value < 0 ? otherwise : value;
-}
-
 struct cm_plan_group cm_plan_group_full(const struct cm_plan *plan, size_t group)
 {
-    /* by rule and arithmetic: beta2, epsilon */
-    static const double presets[][4][2] = {
-        [CM_RULE_SGD] = {{0}},
-        [CM_RULE_ADAM] = {{0.999, 1e-8}, {0.999, 1e-7}, {0.999, 1e-8}, {0.999, 1e-8}},
-        [CM_RULE_ADAGRAD] = {{0, 1e-10}, {0, 1e-7}, {0, 1e-7}, {0, 1e-10}},
-        [CM_RULE_RMSPROP] = {{0.99, 1e-8}, {0.9, 1e-7}, {0.9, 1e-8}, {0.99, 1e-8}},
-    };
-    const double *preset = presets[plan->rule][plan->arithmetic];
-    const bool shrinks = plan->arithmetic == CM_LIKE_KERAS || plan->arithmetic == CM_LIKE_ORT;
+    const struct cm_optimizer_rule *rule = &cm_optimizer_rules[plan->rule];
     struct cm_plan_group full = plan->groups[group];
 
-    full.momentum = given(full.momentum, 0);
-    full.dampening = given(full.dampening, 0);
-    full.beta1 = given(full.beta1, 0.9);
-    full.beta2 = given(full.beta2, preset[0]);
-    full.epsilon = given(full.epsilon, preset[1]);
-    full.epsilon_root = given(full.epsilon_root, 0);
-    full.weight_decay = given(full.weight_decay, 0);
-    full.nesterov = flag(full.nesterov, 0);
-    full.amsgrad = flag(full.amsgrad, 0);
-    full.decoupled = flag(full.decoupled, shrinks);
-    full.maximize = flag(full.maximize, 0);
-    full.centered = flag(full.centered, 0);
-    full.adam_mode = flag(full.adam_mode, 0);
+    for (size_t i = 0; i < cm_group_field_count; i++) {
+        const struct cm_group_field *field = &cm_group_fields[i];
+        const double preset = cm_optimizer_default(rule, NULL, (int)plan->arithmetic, field->name);
+        const bool is_rate = strcmp(field->name, "lr") == 0;
+
+        if (isnan(cm_group_field_get(&full, field)) && !is_rate)
+            cm_group_field_set(&full, field, given(preset, 0));
+    }
     return full;
 }
 
@@ -179,11 +170,11 @@ static void check_group(struct cm_preparation *p, const struct cm_plan *plan, si
     check_setting(p, g, "weight_decay", group.weight_decay, INFINITY);
     if (!(fabs(group.dampening) < INFINITY))
         cm_preparation_block(p, "optimizer group %zu: dampening is %g", g, group.dampening);
-    if (plan->rule == CM_RULE_ADAM && group.nesterov && plan->arithmetic != CM_LIKE_OPTAX)
-        cm_preparation_block(
-            p, "optimizer group %zu: Adam with Nesterov momentum is known of optax only", g);
-    if (plan->arithmetic == CM_LIKE_ORT && group.amsgrad)
-        cm_preparation_block(p, "optimizer group %zu: ONNX Runtime's AdamW has no amsgrad", g);
+    const char *const *words = cm_update_words(p->arena, plan, &group, false);
+    for (const struct cm_optimizer_words *refusal = cm_optimizer_rules[plan->rule].refusals;
+         refusal->name; refusal++)
+        if (cm_words_hold(refusal->name, words))
+            cm_preparation_block(p, "optimizer group %zu: %s", g, refusal->words);
     if (plan->step + group.step_offset < 0)
         cm_preparation_block(p, "optimizer group %zu has seen %lld steps, expected 0 or more", g,
                              (long long)(plan->step + group.step_offset));
@@ -209,14 +200,22 @@ static void check_phases(struct cm_preparation *p, const struct cm_plan *plan)
     }
 }
 
+static const char *const frameworks[] = {"PyTorch", "Keras", "optax", "ONNX Runtime"};
+
 static void check_plan(struct cm_preparation *p, const struct cm_plan *plan)
 {
     if (plan->rule == CM_RULE_UNKNOWN || !plan->n_groups) {
         cm_preparation_block(p, "the optimizer is not known");
         return;
     }
-    if (plan->arithmetic == CM_LIKE_ORT && plan->rule > CM_RULE_ADAM)
-        cm_preparation_block(p, "ONNX Runtime trains with SGD and AdamW only");
+    if (!cm_optimizer_rules[plan->rule].defaults[plan->arithmetic]) {
+        if (plan->arithmetic == CM_LIKE_ORT)
+            cm_preparation_block(p, "ONNX Runtime trains with SGD and AdamW only");
+        else
+            cm_preparation_block(p, "%s is not known in the arithmetic of %s",
+                                 cm_optimizer_rules[plan->rule].title,
+                                 frameworks[plan->arithmetic]);
+    }
     for (size_t g = 0; g < plan->n_groups; g++)
         check_group(p, plan, g);
     for (size_t i = 0; i < plan->n_weights; i++) {
@@ -239,10 +238,18 @@ static void check_plan(struct cm_preparation *p, const struct cm_plan *plan)
     check_phases(p, plan);
 }
 
+static bool find_optimizer(const char *name, struct flagged *out)
+{
+    out->rule = cm_optimizer_find(cm_str(name), &out->preset);
+    while (out->rule && out->like < CM_LIKE_ORT && !out->rule->defaults[out->like])
+        out->like = (enum cm_arithmetic)(out->like + 1);
+    return out->rule != NULL;
+}
+
 void cm_update_check(struct cm_preparation *p)
 {
     const struct cm_prepare_options *o = p->options;
-    const struct flagged *named = find_optimizer(o->optimizer);
+    struct flagged named = {0};
 
     if (o->accumulate < 0)
         cm_preparation_block(p, "gradients of %lld batches cannot be averaged: expected at least 1",
@@ -250,14 +257,11 @@ void cm_update_check(struct cm_preparation *p)
     if (o->plan) {
         p->plan = o->plan;
         check_plan(p, o->plan);
-    } else if (named) {
-        p->plan = plan_of_flags(p, named);
-        check_flags(p, named);
+    } else if (find_optimizer(o->optimizer, &named)) {
+        p->plan = plan_of_flags(p, &named);
+        check_flags(p, &named);
     } else {
-        cm_preparation_block(
-            p,
-            "there is no optimizer '%.60s'; there are sgd, momentum, nesterov, adam, "
-            "adamw, adagrad and rmsprop",
-            o->optimizer ? o->optimizer : "");
+        cm_preparation_block(p, "there is no optimizer '%.60s'; there are " CAMEO_OPTIMIZER_NAMES,
+                             o->optimizer ? o->optimizer : "");
     }
 }

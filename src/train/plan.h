@@ -6,32 +6,14 @@
 #define CM_TRAIN_PLAN_H
 
 #include "base/text.h"
+#include "training_rules.h" /* enum cm_update_rule, by the files in data/training/optimizers/ */
 
 #include <math.h>
 
-enum cm_update_rule {
-    CM_RULE_UNKNOWN,
-    CM_RULE_SGD,
-    CM_RULE_ADAM,
-    CM_RULE_ADAGRAD,
-    CM_RULE_RMSPROP
-};
-
-/* Whose formula: they differ in where epsilon goes, in what the first steps do and in the order of
- * weight decay.
- *
- *   Adam     PyTorch  w -= lr / (1-b1^t) * m / (sqrt(v) / sqrt(1-b2^t) + eps)
- *            Keras    w -= lr * sqrt(1-b2^t) / (1-b1^t) * m / (sqrt(v) + eps)
- *            optax    u = (m / (1-b1^t)) / (sqrt(v / (1-b2^t) + eps_root) + eps), w -= lr * u
- *            ORT      as its AdamWOptimizer operator, adam_mode 0 (PyTorch's) or 1 (Transformers':
- *                     epsilon as Keras has it, weight decay after the move)
- *   decay    decoupled: PyTorch, Keras w -= lr * wd * w first; optax adds wd * w to u;
- *            otherwise it is added to the gradient
- *   SGD      PyTorch  v = mu * v + (1-dampening) * g (the first v is g), w -= lr * v
- *            Keras    v = mu * v - lr * g, w += v; nesterov w += mu * v - lr * g
- *            optax    v = mu * v + g, w -= lr * v; nesterov w -= lr * (mu * v + g)
- *   Adagrad  PyTorch  w -= lr * g / (sqrt(sum) + eps)
- *            Keras, optax  w -= lr * g / sqrt(sum + eps)                                       */
+/* Whose formula. They differ in where epsilon goes, in what the first steps do and in the order of
+ * weight decay: see the conditions in data/training/optimizers/. Weight decay is added to the
+ * gradient, or it is decoupled: the weight shrinks by lr * weight_decay before it moves (after it
+ * in adam_mode 1 of ONNX Runtime). */
 enum cm_arithmetic { CM_LIKE_TORCH, CM_LIKE_KERAS, CM_LIKE_OPTAX, CM_LIKE_ORT };
 
 /* Settings that some weights share. NAN: not known (a reader) or the rule's default (a plan).
@@ -40,26 +22,35 @@ struct cm_plan_group {
     double lr;         /* the rate now */
     double initial_lr; /* what its schedule began with */
     double momentum, dampening, beta1, beta2, epsilon, epsilon_root, weight_decay;
+#define CM_MEMBER(name) double name;
+    CM_OWN_SETTINGS(CM_MEMBER) /* that only some optimizers have */
+#undef CM_MEMBER
     int nesterov, amsgrad, decoupled, maximize, centered, adam_mode;
     int64_t step_offset; /* these weights have seen so many steps more than training.step says
                             (fewer: negative), for bias corrections */
 };
+#define CM_UNKNOWN_MEMBER(name) .name = NAN,
 #define CM_PLAN_GROUP                                                                              \
-    ((struct cm_plan_group){.lr = NAN,                                                             \
-                            .initial_lr = NAN,                                                     \
-                            .momentum = NAN,                                                       \
-                            .dampening = NAN,                                                      \
-                            .beta1 = NAN,                                                          \
-                            .beta2 = NAN,                                                          \
-                            .epsilon = NAN,                                                        \
-                            .epsilon_root = NAN,                                                   \
-                            .weight_decay = NAN,                                                   \
-                            .nesterov = -1,                                                        \
-                            .amsgrad = -1,                                                         \
-                            .decoupled = -1,                                                       \
-                            .maximize = -1,                                                        \
-                            .centered = -1,                                                        \
-                            .adam_mode = -1})
+    ((struct cm_plan_group){CM_OWN_SETTINGS(CM_UNKNOWN_MEMBER).lr = NAN, .initial_lr = NAN,        \
+                            .momentum = NAN, .dampening = NAN, .beta1 = NAN, .beta2 = NAN,         \
+                            .epsilon = NAN, .epsilon_root = NAN, .weight_decay = NAN,              \
+                            .nesterov = -1, .amsgrad = -1, .decoupled = -1, .maximize = -1,        \
+                            .centered = -1, .adam_mode = -1})
+
+/* The members of struct cm_plan_group by name; flags are ints, the others doubles. */
+struct cm_group_field {
+    const char *name;
+    size_t offset;
+    bool is_flag;
+};
+extern const struct cm_group_field cm_group_fields[];
+extern const size_t cm_group_field_count;
+/* NULL: there is none of this name. */
+const struct cm_group_field *cm_group_field_find(const char *name);
+/* NAN: not known. */
+double cm_group_field_get(const struct cm_plan_group *group, const struct cm_group_field *field);
+void cm_group_field_set(struct cm_plan_group *group, const struct cm_group_field *field,
+                        double value);
 
 /* How the rate goes from `from` to `to` while k, the position in the phase, goes from 0 to length.
  * All schedules that frameworks have are sequences of these. */

@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/update.h"
 
+#include "train/rules.h"
+
 /* ---- numbers ---- */
 
 static struct cm_number *find_in(const struct cm_numbers *numbers, const char *name)
@@ -41,6 +43,12 @@ cm_value cm_update_compute(struct cm_updating *u, struct cm_update_group *group,
     *CM_PUSH(u->p->arena, group ? &group->numbers : &u->numbers) =
         (struct cm_number){.name = name, .called = call_for(u, group, name), .computed = value};
     return value;
+}
+
+bool cm_update_has(const struct cm_updating *u, const struct cm_update_group *group,
+                   const char *name)
+{
+    return find_in(&group->numbers, name) || find_in(&u->numbers, name);
 }
 
 /* Numbers of a step are computed in double and rounded once, to the type of the weights: 1 - beta^t
@@ -88,18 +96,20 @@ static void set_numbers(struct cm_updating *u)
     cm_update_set(u, NULL, "clip_least", -limit);
     cm_update_set(u, NULL, "tiny", 1e-6);
     cm_update_set(u, NULL, "share", 1.0 / (double)(batches > 1 ? batches : 1));
+    for (const struct cm_rule_number *n = cm_optimizer_rules[u->plan->rule].numbers; n->name; n++)
+        cm_update_set(u, NULL, n->name, n->value);
     for (size_t g = 0; g < u->plan->n_groups; g++) {
         struct cm_update_group *group = &u->groups[g];
 
         group->is = cm_plan_group_full(u->plan, g);
-        cm_update_set(u, group, "momentum", group->is.momentum);
-        cm_update_set(u, group, "weight_decay", group->is.weight_decay);
-        cm_update_set(u, group, "beta1", group->is.beta1);
+        for (size_t i = 0; i < cm_group_field_count; i++) {
+            const double value = cm_group_field_get(&group->is, &cm_group_fields[i]);
+
+            if (!cm_group_fields[i].is_flag && !isnan(value))
+                cm_update_set(u, group, cm_group_fields[i].name, value);
+        }
         cm_update_set(u, group, "rest1", 1 - group->is.beta1);
-        cm_update_set(u, group, "beta2", group->is.beta2);
         cm_update_set(u, group, "rest2", 1 - group->is.beta2);
-        cm_update_set(u, group, "epsilon", group->is.epsilon);
-        cm_update_set(u, group, "epsilon_root", group->is.epsilon_root);
         cm_update_set(u, group, "undamped", 1 - group->is.dampening);
     }
 }

@@ -20,10 +20,21 @@ struct cm_numbers {
     size_t count, capacity;
 };
 
+/* Functions of data/training/: of the optimizer, and those that all share. */
+enum cm_update_function {
+    CM_UPDATE_GRADIENT,
+    CM_UPDATE_NUMBERS,
+    CM_UPDATE_ALL_NUMBERS,
+    CM_UPDATE_WEIGHT,
+    CM_UPDATE_MOVE,
+    CM_UPDATE_FUNCTIONS
+};
+
 /* A group of weights with all its settings: none is NAN or -1. */
 struct cm_update_group {
     struct cm_plan_group is;
     struct cm_numbers numbers;
+    const struct cm_function_proto *functions[CM_UPDATE_FUNCTIONS][2]; /* once read; of matrices */
 };
 
 struct cm_updating {
@@ -35,16 +46,25 @@ struct cm_updating {
     cm_value apply; /* accumulating: is this the batch that moves the weights? */
 };
 
-enum { CM_SLOT_MAX = 4 };
+enum { CM_SLOT_MAX = 8 };
+
+struct cm_optimizer_state;
+
+struct cm_moving_state {
+    const struct cm_optimizer_state *is;
+    struct cm_prepared_binding binding;
+};
 
 /* A weight on its way through the formulas; w and g are its value and its gradient. */
 struct cm_moving {
     cm_value weight; /* of the model */
     cm_value w, g;
+    cm_value move, next; /* by how much the weight goes down, or where it goes */
+    bool is_matrix;      /* it has two axes or more */
     struct cm_update_group *group;
     struct cm_str name;
     enum cm_dtype dtype; /* that it is moved in: a float16 in float */
-    struct cm_prepared_binding states[CM_SLOT_MAX];
+    struct cm_moving_state states[CM_SLOT_MAX];
     size_t n_states;
 };
 
@@ -55,6 +75,8 @@ cm_value cm_update_compute(struct cm_updating *u, struct cm_update_group *group,
                            cm_value value);
 cm_value cm_update_number(struct cm_updating *u, struct cm_update_group *group, const char *name,
                           enum cm_dtype dtype);
+bool cm_update_has(const struct cm_updating *u, const struct cm_update_group *group,
+                   const char *name);
 /* A number of all groups in double, as schedules compute with. */
 cm_value cm_update_exact(struct cm_updating *u, const char *name);
 /* state becomes next: through a switch when gradients are accumulated. */
@@ -71,8 +93,11 @@ void cm_update_rates(struct cm_updating *u);
 /* clip_gradients.c: averages over batches, and no longer than they may be. */
 void cm_update_accumulation(struct cm_updating *u);
 void cm_update_gradients(struct cm_updating *u, struct cm_moving *moving, size_t count);
-/* update_rules.c: numbers of a group that its rule needs, and the weight's next value. */
+/* update_rules.c: numbers of a group that its rule needs, conditions of its formulas, and the
+ * weight's next value. */
 void cm_update_corrections(struct cm_updating *u, struct cm_update_group *group);
+const char *const *cm_update_words(struct cm_arena *arena, const struct cm_plan *plan,
+                                   const struct cm_plan_group *group, bool is_matrix);
 void cm_update_weight(struct cm_updating *u, struct cm_moving *m);
 
 #endif
