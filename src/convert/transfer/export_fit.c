@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/saved_item.h"
 #include "convert/transfer/export_saved.h"
+#include "train/rules.h"
 
 #include <stdarg.h>
 
@@ -38,23 +39,17 @@ static const char *const names[] = {
     [CM_LIKE_ORT] = "ONNX Runtime",
 };
 
-static const char *const rules[] = {
-    [CM_RULE_UNKNOWN] = "unknown", [CM_RULE_SGD] = "SGD",         [CM_RULE_ADAM] = "Adam",
-    [CM_RULE_ADAGRAD] = "Adagrad", [CM_RULE_RMSPROP] = "RMSprop",
-};
+/* What the framework calls a state, its newest word. */
+static struct cm_str word_of(const struct cm_optimizer_state *state, enum cm_arithmetic like)
+{
+    const char *const words[] = {state->slot, state->keras, state->optax, state->ort};
+    const char *word = words[like];
 
-/* Slots by meaning: what Keras, optax and ONNX Runtime call them. */
-static const struct {
-    const char *meaning, *words[4];
-} slots[] = {
-    {"exp_avg", {"exp_avg", "momentum", "mu", "momentum0"}},
-    {"exp_avg_sq", {"exp_avg_sq", "velocity", "nu", "momentum1"}},
-    {"max_exp_avg_sq", {"max_exp_avg_sq", "velocity_hat", "nu_max", NULL}},
-    {"momentum_buffer", {"momentum_buffer", "momentum", "trace", NULL}},
-    {"sum", {"sum", "accumulator", "sum_of_squares", NULL}},
-    {"square_avg", {"square_avg", "velocity", "nu", NULL}},
-    {"grad_avg", {"grad_avg", "average_gradient", "mu", NULL}},
-};
+    if (!word)
+        return CM_STR_NONE;
+    word += *word == '*';
+    return (struct cm_str){word, strcspn(word, ",")};
+}
 
 static void note(struct cm_saved *saved, struct cm_saved_texts *notes, const char *format, ...)
     CM_PRINTF(3, 4);
@@ -108,7 +103,7 @@ static const char *obstacle(const struct cm_saved *saved, enum cm_arithmetic to)
     if (saved->rule == CM_RULE_UNKNOWN)
         return "its arithmetic is not known";
     if (to == CM_LIKE_ORT) {
-        if (saved->rule != CM_RULE_ADAM && saved->rule != CM_RULE_SGD)
+        if (!cm_optimizer_rules[saved->rule].defaults[CM_LIKE_ORT])
             return "it has AdamW and SGD only";
         if (any_amsgrad(saved))
             return "its AdamW has no amsgrad";
@@ -119,6 +114,8 @@ static const char *obstacle(const struct cm_saved *saved, enum cm_arithmetic to)
     }
     if (from == to)
         return NULL;
+    if (!cm_optimizer_rules[saved->rule].defaults[to])
+        return "it has no such optimizer, or one with other states";
     if (moves_on && (from == CM_LIKE_KERAS || to == CM_LIKE_KERAS))
         return "the velocity of Keras has the learning rate in it, that of others has not";
     if (any_amsgrad(saved) && (from == CM_LIKE_OPTAX || to == CM_LIKE_OPTAX))
@@ -171,10 +168,11 @@ static void note_settings(struct cm_saved *saved, const struct cm_format *format
         put_settings(text, sizeof text, group);
         if (saved->groups.count > 1)
             note(saved, notes, "%s stores no settings; group %zu (%zu weights) is %s%s",
-                 format->name, i, saved->groups.items[i].names.count, rules[saved->rule], text);
+                 format->name, i, saved->groups.items[i].names.count,
+                 cm_optimizer_rules[saved->rule].title, text);
         else
             note(saved, notes, "%s stores no settings; the optimizer is %s%s", format->name,
-                 rules[saved->rule], text);
+                 cm_optimizer_rules[saved->rule].title, text);
     }
     if (saved->clip.limit > 0)
         note(saved, notes, "%s does not store that gradients are clipped at %.9g", format->name,
@@ -193,19 +191,18 @@ enum cm_status cm_export_fit(struct cm_saved *saved, const struct cm_format *for
         return cm_fail(err, CM_UNSUPPORTED,
                        "the optimizer (%s as in %s) cannot be written for %s: %s; --weights-only "
                        "leaves it out",
-                       rules[saved->rule], names[saved->arithmetic], format->system, why);
+                       cm_optimizer_rules[saved->rule].title, names[saved->arithmetic],
+                       format->system, why);
     if (epsilon_differs(saved, arithmetic))
         note(saved, notes, "%s adds epsilon elsewhere than %s: the next losses differ a little",
              names[arithmetic], names[saved->arithmetic]);
     for (size_t i = 0; i < saved->entries.count; i++) {
         struct cm_saved_entry *entry = &saved->entries.items[i];
-        size_t k = 0;
+        const struct cm_optimizer_state *state =
+            entry->meaning ? cm_optimizer_slot(saved->rule, entry->meaning) : NULL;
 
-        while (k < CM_COUNT(slots) && entry->meaning && strcmp(entry->meaning, slots[k].meaning))
-            k++;
-        if (entry->role == CM_SAVED_SLOT && entry->meaning && k < CM_COUNT(slots) &&
-            slots[k].words[arithmetic])
-            entry->slot = cm_str(slots[k].words[arithmetic]);
+        if (entry->role == CM_SAVED_SLOT && state && word_of(state, arithmetic).size)
+            entry->slot = word_of(state, arithmetic);
     }
     if (to != CM_FAMILY_TORCH)
         note_settings(saved, format, notes);

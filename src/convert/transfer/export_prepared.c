@@ -5,26 +5,55 @@
 
 #include "base/number.h"
 #include "onnx/tensor_data.h"
+#include "train/rules.h"
 
-static const struct {
-    const char *suffix, *slot;
-    enum cm_update_rule rule;
-} states[] = {
-    {".exp_avg", "exp_avg", CM_RULE_ADAM},
-    {".exp_avg_sq", "exp_avg_sq", CM_RULE_ADAM},
-    {".sum", "sum", CM_RULE_ADAGRAD},
-    {".square_avg", "square_avg", CM_RULE_RMSPROP},
-    {".velocity", "momentum_buffer", CM_RULE_SGD}, /* RMSprop may have it too */
-};
-
-const char *cm_prepared_slot(struct cm_str state, struct cm_str *weight)
+/* The state that "W.exp_avg" is, and of which weight; which: whose it is. */
+static const struct cm_optimizer_state *state_of(struct cm_str name, enum cm_update_rule rule,
+                                                 struct cm_str *weight)
 {
-    for (size_t i = 0; i < CM_COUNT(states); i++)
-        if (cm_str_ends(state, states[i].suffix)) {
-            *weight = (struct cm_str){state.data, state.size - strlen(states[i].suffix)};
-            return states[i].slot;
+    for (const struct cm_optimizer_state *s = cm_optimizer_rules[rule].states; s->name; s++) {
+        const size_t size = strlen(s->name);
+
+        if (name.size > size + 1 && cm_str_ends(name, s->name) &&
+            name.data[name.size - size - 1] == '.') {
+            *weight = (struct cm_str){name.data, name.size - size - 1};
+            return s;
         }
+    }
     return NULL;
+}
+
+const char *cm_prepared_slot(struct cm_str name, struct cm_str *weight)
+{
+    for (enum cm_update_rule rule = CM_RULE_UNKNOWN + 1; rule < CM_RULES; rule++) {
+        const struct cm_optimizer_state *state = state_of(name, rule, weight);
+        if (state)
+            return state->slot;
+    }
+    return NULL;
+}
+
+/* Does the rule have all states that weights of the algorithm have, and do they have all that the
+ * rule always has? */
+static bool fits(const struct cm_graph_proto *algorithm, const struct cm_map *weights,
+                 enum cm_update_rule rule)
+{
+    const struct cm_optimizer_state *states = cm_optimizer_rules[rule].states, *found;
+    struct cm_str weight;
+    uint64_t seen = 0;
+
+    for (size_t i = 0; i < algorithm->initializer.count; i++) {
+        const struct cm_str name = algorithm->initializer.items[i].name;
+
+        if ((found = state_of(name, rule, &weight)) && cm_map_find(weights, weight))
+            seen |= UINT64_C(1) << (found - states);
+        else if (cm_prepared_slot(name, &weight) && cm_map_find(weights, weight))
+            return false;
+    }
+    for (size_t s = 0; states[s].name; s++)
+        if (!states[s].when && !(seen >> s & 1))
+            return false;
+    return true;
 }
 
 struct prepared {
@@ -146,8 +175,7 @@ bool cm_export_prepared(struct cm_arena *arena, const struct cm_model_file *file
                         struct cm_saved *saved)
 {
     struct prepared p = {.arena = arena, .file = file, .algorithm = training->algorithm};
-    struct cm_str weight;
-    enum cm_update_rule rule = CM_RULE_UNKNOWN;
+    enum cm_update_rule rule = CM_RULE_UNKNOWN + 1;
 
     if (!p.algorithm)
         return false;
@@ -155,27 +183,24 @@ bool cm_export_prepared(struct cm_arena *arena, const struct cm_model_file *file
         const struct cm_str name = p.algorithm->initializer.items[i].name;
 
         *cm_map_insert(&p.initializers, arena, name, NULL) = i + 1;
-        for (size_t k = 0; k < CM_COUNT(states); k++)
-            if (cm_str_ends(name, states[k].suffix) && rule <= CM_RULE_SGD &&
-                cm_prepared_slot(name, &weight) && cm_map_find(weights, weight))
-                rule = states[k].rule;
     }
     for (size_t i = 0; i < p.algorithm->node.count; i++)
         for (size_t k = 0; k < p.algorithm->node.items[i].output.count; k++)
             (void)cm_map_insert(&p.values, arena, p.algorithm->node.items[i].output.items[k], NULL);
+    while (rule < CM_RULES && !fits(p.algorithm, weights, rule))
+        rule++;
     const double step = number(&p, "step"), lr = number(&p, "lr_base");
     int64_t steps;
     if (isnan(lr) || !cm_int64_from(step, &steps)) /* NaN: there is none */
         return false;
     saved->has_optimizer = true;
-    saved->rule = rule == CM_RULE_UNKNOWN ? CM_RULE_SGD : rule;
+    saved->rule = rule == CM_RULES ? CM_RULE_SGD : rule;
     saved->step = steps;
     saved->clip = (struct cm_plan_clip){CM_CLIP_GLOBAL, or_zero(number(&p, "clip_norm"))};
     saved->accumulate = (int64_t)or_zero(number(&p, "accumulate"));
     read_group(&p, training, weights, saved);
-    static const char *const names[] = {"", "SGD", "Adam", "Adagrad", "RMSprop"};
-    saved->optimizer =
-        cm_str(saved->groups.items[0].settings.decoupled ? "AdamW" : names[saved->rule]);
+    const bool is_adamw = saved->rule == CM_RULE_ADAM && saved->groups.items[0].settings.decoupled;
+    saved->optimizer = cm_str(is_adamw ? "AdamW" : cm_optimizer_rules[saved->rule].title);
     read_schedule(&p, saved, lr);
     return true;
 }

@@ -3,56 +3,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/saved_item.h"
 #include "convert/transfer/import_parts.h"
+#include "train/rules.h"
+#include "training_names.h"
 
 #include <math.h>
 
 /* ---- optimizers by name ---- */
 
 struct named {
-    const char *name;
-    enum cm_update_rule rule;
-    int decoupled, nesterov;     /* -1: nothing to say */
-    double momentum;             /* of those that have one: their default */
-    double decay[4], epsilon[4]; /* defaults, by enum cm_arithmetic */
-    double beta1, beta2[4];
+    const struct cm_optimizer_rule *rule;
+    const struct cm_optimizer_preset *preset; /* NULL: none was named */
 };
 
-#define EACH(x)                                                                                    \
-    {                                                                                              \
-        (x), (x), (x), (x)                                                                         \
-    }
-static const struct named optimizers[] = {
-    {"sgd", CM_RULE_SGD, -1, -1, 0, EACH(0), EACH(NAN), NAN, EACH(NAN)},
-    {"momentum", CM_RULE_SGD, -1, 0, 0.9, EACH(0), EACH(NAN), NAN, EACH(NAN)},
-    {"nesterov", CM_RULE_SGD, -1, 1, 0.9, EACH(0), EACH(NAN), NAN, EACH(NAN)},
-    {"adam", CM_RULE_ADAM, 0, -1, NAN, EACH(0), {1e-8, 1e-7, 1e-8, 1e-6}, 0.9, EACH(0.999)},
-    {"adamw",
-     CM_RULE_ADAM,
-     1,
-     -1,
-     NAN,
-     {1e-2, 4e-3, 1e-4, 1e-2},
-     {1e-8, 1e-7, 1e-8, 1e-6},
-     0.9,
-     EACH(0.999)},
-    {"adagrad", CM_RULE_ADAGRAD, -1, -1, NAN, EACH(0), {1e-10, 1e-7, 1e-7, 1e-10}, NAN, EACH(NAN)},
-    {"rmsprop",
-     CM_RULE_RMSPROP,
-     -1,
-     -1,
-     0,
-     EACH(0),
-     {1e-8, 1e-7, 1e-8, 1e-8},
-     NAN,
-     {0.99, 0.9, 0.9, 0.99}},
-};
-
-static const struct named *find_named(struct cm_str name)
+/* What the name itself says of a flag; -1: nothing. */
+static int flag_of(const struct named *named, enum cm_arithmetic like, const char *flag)
 {
-    for (size_t i = 0; i < CM_COUNT(optimizers); i++)
-        if (cm_str_is(name, optimizers[i].name))
-            return &optimizers[i];
-    return NULL;
+    const double value =
+        named->preset ? cm_optimizer_preset_says(named->preset, (int)like, flag) : (double)NAN;
+
+    return isnan(value) ? -1 : value != 0;
+}
+
+/* The default of the optimizer that was named. */
+static double default_of(const struct named *named, enum cm_arithmetic like, const char *setting)
+{
+    return named->preset ? cm_optimizer_default(named->rule, named->preset, (int)like, setting)
+                         : (double)NAN;
 }
 
 /* ---- what --set says ---- */
@@ -136,9 +112,10 @@ static void set_flags(struct cm_importing *in, bool *given)
         in->saved->accumulate = o->accumulate;
 }
 
-static const struct named *set_optimizer(struct cm_importing *in, const struct cm_item *set)
+static struct named set_optimizer(struct cm_importing *in, const struct cm_item *set)
 {
     struct cm_saved *saved = in->saved;
+    struct named named = {0};
     struct cm_str name = cm_str(in->options->prepare.optimizer), word;
 
     if (!name.size && cm_item_get(set, "optimizer") &&
@@ -154,20 +131,19 @@ static const struct named *set_optimizer(struct cm_importing *in, const struct c
             saved->arithmetic = (enum cm_arithmetic)number;
     }
     if (!name.size)
-        return NULL;
-    const struct named *named = find_named(name);
-    if (!named) {
-        cm_import_block(in,
-                        "there is no optimizer '%.*s'; there are sgd, momentum, nesterov, adam, "
-                        "adamw, adagrad and rmsprop",
+        return named;
+    named.rule = cm_optimizer_find(name, &named.preset);
+    if (!named.rule) {
+        cm_import_block(in, "there is no optimizer '%.*s'; there are " CAMEO_OPTIMIZER_NAMES,
                         CM_STR_FMT(name));
-        return NULL;
+        return named;
     }
-    if (saved->rule != CM_RULE_UNKNOWN && saved->rule != named->rule)
+    const enum cm_update_rule rule = (enum cm_update_rule)(named.rule - cm_optimizer_rules);
+    if (saved->rule != CM_RULE_UNKNOWN && saved->rule != rule)
         cm_import_note(in, "the checkpoint is of %s; its state does not apply to %s",
-                       cm_rule_name(saved->rule), named->name);
-    saved->rule = named->rule;
-    saved->optimizer = cm_str(named->name);
+                       cm_rule_name(saved->rule), named.preset->name);
+    saved->rule = rule;
+    saved->optimizer = cm_str(named.preset->name);
     saved->has_optimizer = true;
     return named;
 }
@@ -225,7 +201,7 @@ static struct cm_str flags_of(struct cm_arena *arena, struct cm_str missing)
     return cm_str(text);
 }
 
-static void complete_group(struct cm_importing *in, size_t number, const struct named *named)
+static void complete_group(struct cm_importing *in, size_t number, struct named named)
 {
     struct cm_saved *saved = in->saved;
     struct cm_plan_group *group = &saved->groups.items[number].settings;
@@ -233,26 +209,33 @@ static void complete_group(struct cm_importing *in, size_t number, const struct 
     const bool moves = has_slot(saved, "momentum_buffer");
     struct cm_str missing = CM_STR("");
 
-    if (named && named->decoupled >= 0 && group->decoupled < 0)
-        group->decoupled = named->decoupled;
-    if (named && named->nesterov >= 0)
-        group->nesterov = named->nesterov;
+    if (group->decoupled < 0)
+        group->decoupled = flag_of(&named, like, "decoupled");
+    if (flag_of(&named, like, "nesterov") >= 0)
+        group->nesterov = flag_of(&named, like, "nesterov");
     if (isnan(group->lr) && saved->schedule_known != CM_SCHEDULE_KNOWN)
         need(in, &missing, "lr", &group->lr, NAN);
-    need(in, &missing, "weight_decay", &group->weight_decay, named ? named->decay[like] : NAN);
-    if (saved->rule == CM_RULE_SGD || saved->rule == CM_RULE_RMSPROP)
-        need(in, &missing, "momentum", &group->momentum,
-             named && !(moves && named->momentum == 0) ? named->momentum : NAN);
-    if (saved->rule == CM_RULE_SGD && group->momentum > 0 && group->nesterov < 0) {
-        double nesterov = NAN;
-        need(in, &missing, "nesterov", &nesterov, NAN);
+    need(in, &missing, "weight_decay", &group->weight_decay,
+         default_of(&named, like, "weight_decay"));
+    for (size_t i = 0; i < cm_group_field_count; i++) {
+        const struct cm_group_field *field = &cm_group_fields[i];
+        const bool is_momentum = strcmp(field->name, "momentum") == 0;
+        double value = cm_group_field_get(group, field);
+        double preset = default_of(&named, like, field->name);
+
+        if (field->is_flag || strcmp(field->name, "lr") == 0 ||
+            strcmp(field->name, "weight_decay") == 0 || !cm_optimizer_has(saved->rule, field->name))
+            continue;
+        if (is_momentum && moves && preset == 0)
+            preset = NAN;
+        need(in, &missing, field->name, &value, preset);
+        cm_group_field_set(group, field, value);
+        if (is_momentum && saved->rule == CM_RULE_SGD && group->momentum > 0 &&
+            group->nesterov < 0) {
+            double nesterov = NAN;
+            need(in, &missing, "nesterov", &nesterov, NAN);
+        }
     }
-    if (saved->rule == CM_RULE_ADAM)
-        need(in, &missing, "beta1", &group->beta1, named ? named->beta1 : NAN);
-    if (saved->rule == CM_RULE_ADAM || saved->rule == CM_RULE_RMSPROP)
-        need(in, &missing, "beta2", &group->beta2, named ? named->beta2[like] : NAN);
-    if (saved->rule != CM_RULE_SGD)
-        need(in, &missing, "epsilon", &group->epsilon, named ? named->epsilon[like] : NAN);
     if (saved->rule == CM_RULE_ADAM && group->weight_decay > 0 && group->decoupled < 0) {
         double decoupled = NAN;
         need(in, &missing, "decoupled", &decoupled, NAN);
@@ -265,7 +248,7 @@ static void complete_group(struct cm_importing *in, size_t number, const struct 
                         cm_str_text(missing), flags_of(in->arena, missing).data);
 }
 
-static void complete(struct cm_importing *in, const struct named *named)
+static void complete(struct cm_importing *in, struct named named)
 {
     struct cm_saved *saved = in->saved;
 
@@ -315,7 +298,7 @@ void cm_import_settings(struct cm_importing *in)
         (void)cm_saved_add_group(saved);
     bool *given = CM_NEW_ARRAY(in->arena, bool,
                                saved->groups.count + cm_item_count(cm_item_get(set, "groups")) + 1);
-    const struct named *named = set_optimizer(in, set);
+    const struct named named = set_optimizer(in, set);
     if (cm_item_get(set, "groups"))
         cm_import_groups(in, cm_item_get(set, "groups"), given);
     if (set) {

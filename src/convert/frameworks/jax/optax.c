@@ -4,43 +4,76 @@
 
 #include "bytes/msgpack.h"
 #include "convert/frameworks/jax/optax_chain.h"
+#include "train/rules.h"
 
 /* ---- what optax's states have for fields ---- */
 
 static const char counts[] = "count"; /* as a meaning: a count of updates */
 
-static const struct cm_optax_rule rules[] = {
-    {"amsgrad",
-     CM_RULE_ADAM,
-     1,
-     -1,
-     {{counts, counts}, {"mu", "exp_avg"}, {"nu", "exp_avg_sq"}, {"nu_max", "max_exp_avg_sq"}},
-     4},
-    {"adam", CM_RULE_ADAM, 0, -1, {{counts, counts}, {"mu", "exp_avg"}, {"nu", "exp_avg_sq"}}, 3},
-    {"sgd", CM_RULE_SGD, -1, -1, {{"trace", "momentum_buffer"}}, 1},
-    {"adagrad", CM_RULE_ADAGRAD, -1, -1, {{"sum_of_squares", "sum"}}, 1},
-    {"rmsprop", CM_RULE_RMSPROP, -1, 0, {{"nu", "square_avg"}}, 1},
-    {"rmsprop", CM_RULE_RMSPROP, -1, 1, {{"mu", "grad_avg"}, {"nu", "square_avg"}}, 2},
-};
+/* A state of optax's by the file of the rule: a count, then the slots that this form has. */
+static struct cm_optax_rule fill_rule(enum cm_update_rule number,
+                                      const struct cm_optimizer_optax *is)
+{
+    const char *words[4] = {NULL};
+    struct cm_optax_rule rule = {is->name, number, is->amsgrad, is->centered, {{0}}, 0};
+    size_t count = 0;
+
+    if (is->momentum == 1)
+        words[count++] = "momentum";
+    if (is->amsgrad == 1)
+        words[count++] = "amsgrad";
+    if (is->centered == 1)
+        words[count] = "centered";
+    if (is->counts)
+        rule.fields[rule.n_fields++].field = rule.fields[0].meaning = counts;
+    for (const struct cm_optimizer_state *s = cm_optimizer_rules[number].states; s->name; s++)
+        if (s->optax && cm_words_hold(s->when, words) && rule.n_fields < CM_COUNT(rule.fields)) {
+            rule.fields[rule.n_fields].field = s->optax;
+            rule.fields[rule.n_fields++].meaning = s->slot;
+        }
+    return rule;
+}
 
 const char *cm_optax_slot(const char *meaning, enum cm_update_rule rule)
 {
-    for (size_t i = 0; i < CM_COUNT(rules); i++)
-        for (size_t f = 0; meaning && rules[i].rule == rule && f < rules[i].n_fields; f++)
-            if (strcmp(rules[i].fields[f].meaning, meaning) == 0)
-                return rules[i].fields[f].field;
+    const struct cm_optimizer_optax *form = cm_optimizer_rules[rule].optax;
+
+    for (; meaning && form && form->name; form++) {
+        const struct cm_optax_rule is = fill_rule(rule, form);
+
+        for (size_t f = 0; f < is.n_fields; f++)
+            if (strcmp(is.fields[f].meaning, meaning) == 0)
+                return is.fields[f].field;
+    }
     return NULL;
 }
 
-static const struct cm_optax_rule *find_rule(const struct cm_item *state)
+/* All of them; the last has no name. */
+static const struct cm_optax_rule *all_rules(struct cm_arena *arena)
 {
-    for (size_t i = 0; i < CM_COUNT(rules); i++) {
+    struct {
+        struct cm_optax_rule *items;
+        size_t count, capacity;
+    } list = {0};
+
+    for (enum cm_update_rule rule = CM_RULE_UNKNOWN + 1; rule < CM_RULES; rule++)
+        for (const struct cm_optimizer_optax *o = cm_optimizer_rules[rule].optax; o->name; o++)
+            *CM_PUSH(arena, &list) = fill_rule(rule, o);
+    CM_PUSH(arena, &list)->name = NULL;
+    return list.items;
+}
+
+static const struct cm_optax_rule *find_rule(struct cm_arena *arena, const struct cm_item *state)
+{
+    const struct cm_optax_rule *rule = all_rules(arena);
+
+    for (; rule->name; rule++) {
         size_t f = 0;
 
-        while (f < rules[i].n_fields && cm_item_get(state, rules[i].fields[f].field))
+        while (f < rule->n_fields && cm_item_get(state, rule->fields[f].field))
             f++;
-        if (f == rules[i].n_fields && cm_item_count(state) == f)
-            return &rules[i];
+        if (f && f == rule->n_fields && cm_item_count(state) == f)
+            return rule;
     }
     return NULL;
 }
@@ -362,7 +395,7 @@ static const struct cm_item *take_state(struct cm_optax *o, const struct cm_item
         return cm_item_new(o->arena, is_tree ? state->kind : CM_ITEM_MAP);
     }
     if (state->kind == CM_ITEM_MAP) {
-        const struct cm_optax_rule *rule = find_rule(state);
+        const struct cm_optax_rule *rule = find_rule(o->arena, state);
 
         if (rule)
             return take_rule(o, rule, state, path);
@@ -425,11 +458,10 @@ const struct cm_item *cm_optax_state(struct cm_arena *arena, const struct cm_sav
     const struct cm_optax_rule *rule = NULL;
     int stateless = 1;
 
-    for (size_t i = CM_COUNT(rules); i > 0; i--)
-        if (rules[i - 1].rule == saved->rule &&
-            (rules[i - 1].amsgrad < 0 || !is || rules[i - 1].amsgrad == (is->amsgrad == 1)) &&
-            (rules[i - 1].centered < 0 || !is || rules[i - 1].centered == (is->centered == 1)))
-            rule = &rules[i - 1];
+    for (const struct cm_optax_rule *r = all_rules(arena); r->name && !rule; r++)
+        if (r->rule == saved->rule && (r->amsgrad < 0 || !is || r->amsgrad == (is->amsgrad == 1)) &&
+            (r->centered < 0 || !is || r->centered == (is->centered == 1)))
+            rule = r;
     state = cm_item_new(arena, CM_ITEM_MAP);
     if (rule && !(rule->rule == CM_RULE_SGD && is && !(is->momentum > 0)))
         for (size_t f = 0; f < rule->n_fields; f++)

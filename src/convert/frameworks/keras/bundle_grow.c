@@ -95,8 +95,9 @@ static enum cm_status grow_optimizer(struct cm_bundle_writing *w, struct growing
 {
     const struct cm_saved *saved = w->saved;
     const struct cm_saved_group *group = &saved->groups.items[0];
-    const struct cm_keras_optimizer *known = cm_keras_optimizer(saved->optimizer);
-    const char *name = known ? known->name : "optimizer";
+    enum cm_update_rule rule;
+    const struct cm_optimizer_keras *known = cm_keras_optimizer(saved->optimizer, &rule);
+    const char *name = known ? known->word : "optimizer";
     struct cm_keras_run runs[5];
 
     if (saved->groups.count != 1)

@@ -275,7 +275,8 @@ static void begin_optimizer(struct reading *r)
                       : has_slot(r, "momentum")                                ? CM_RULE_SGD
                                                                                : CM_RULE_UNKNOWN;
     struct cm_plan_group *group = &saved->groups.items[0].settings;
-    const struct cm_keras_optimizer *found = cm_keras_optimizer(saved->optimizer);
+    enum cm_update_rule rule;
+    const struct cm_optimizer_keras *found = cm_keras_optimizer(saved->optimizer, &rule);
     if (!found || !found->decays)
         group->weight_decay = 0;
     group->decoupled = 1;

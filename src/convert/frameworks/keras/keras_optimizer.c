@@ -6,79 +6,63 @@
 
 /* ---- names ---- */
 
-static const struct cm_keras_optimizer optimizers[] = {
-    {"sgd", "SGD", CM_RULE_SGD, false},
-    {"adam", "Adam", CM_RULE_ADAM, false},
-    {"adam_w", "AdamW", CM_RULE_ADAM, true},
-    {"adamw", "AdamW", CM_RULE_ADAM, true},
-    {"adagrad", "Adagrad", CM_RULE_ADAGRAD, false},
-    {"rmsprop", "RMSprop", CM_RULE_RMSPROP, false},
-    {"rm_sprop", "RMSprop", CM_RULE_RMSPROP, false}, /* as Keras 3 spells it */
-    {"momentum", "SGD", CM_RULE_SGD, false},
-};
-
-const struct cm_keras_optimizer *cm_keras_optimizer(struct cm_str name)
+const struct cm_optimizer_keras *cm_keras_optimizer(struct cm_str name, enum cm_update_rule *rule)
 {
     while (name.size && name.data[name.size - 1] >= '0' && name.data[name.size - 1] <= '9')
         name.size--;
     if (name.size && name.data[name.size - 1] == '_')
         name.size--;
-    for (size_t i = 0; i < CM_COUNT(optimizers); i++)
-        if (cm_str_is(name, optimizers[i].name) || cm_str_is(name, optimizers[i].class_name))
-            return &optimizers[i];
+    for (*rule = CM_RULE_UNKNOWN + 1; *rule < CM_RULES; (*rule)++)
+        for (const struct cm_optimizer_keras *k = cm_optimizer_rules[*rule].keras; k->word; k++)
+            if (cm_str_is(name, k->word) || cm_str_is(name, k->class_name))
+                return k;
+    *rule = CM_RULE_UNKNOWN;
     return NULL;
 }
 
-/* Of the same meaning, the word that Keras 3 has comes first. */
-static const struct {
-    enum cm_update_rule rule; /* CM_RULE_UNKNOWN: any */
-    const char *word, *meaning;
-} words[] = {
-    {CM_RULE_ADAM, "momentum", "exp_avg"},
-    {CM_RULE_ADAM, "velocity", "exp_avg_sq"},
-    {CM_RULE_UNKNOWN, "velocity_hat", "max_exp_avg_sq"},
-    {CM_RULE_UNKNOWN, "accumulator", "sum"},
-    {CM_RULE_RMSPROP, "velocity", "square_avg"},
-    {CM_RULE_UNKNOWN, "momentum", "momentum_buffer"},
-    {CM_RULE_UNKNOWN, "average_gradient", "grad_avg"},
-    {CM_RULE_UNKNOWN, "m", "exp_avg"}, /* Keras 2 */
-    {CM_RULE_UNKNOWN, "v", "exp_avg_sq"},
-    {CM_RULE_UNKNOWN, "vhat", "max_exp_avg_sq"},
-    {CM_RULE_UNKNOWN, "rms", "square_avg"},
-    {CM_RULE_UNKNOWN, "mg", "grad_avg"},
-    {CM_RULE_UNKNOWN, "Adam", "exp_avg"}, /* TensorFlow 1 */
-    {CM_RULE_UNKNOWN, "Adam_1", "exp_avg_sq"},
-    {CM_RULE_UNKNOWN, "Momentum", "momentum_buffer"},
-    {CM_RULE_UNKNOWN, "Adagrad", "sum"},
-    {CM_RULE_UNKNOWN, "RMSProp", "square_avg"},
-    {CM_RULE_UNKNOWN, "RMSProp_1", "momentum_buffer"},
-};
+/* Is the word one of a list, "*momentum,m,Adam"? Words behind "*" where the optimizer is known. */
+static bool lists(const char *list, struct cm_str word, bool is_known)
+{
+    while (list && *list) {
+        const bool is_own = *list == '*';
+        list += is_own;
+        const struct cm_str one = {list, strcspn(list, ",")};
+        if (cm_str_equal(one, word) && (is_known || !is_own))
+            return true;
+        list += one.size;
+        list += *list == ',';
+    }
+    return false;
+}
+
+static const char *find_meaning(enum cm_update_rule rule, struct cm_str word, bool is_known)
+{
+    const struct cm_optimizer_state *state = cm_optimizer_rules[rule].states;
+
+    for (; state && state->name; state++)
+        if (lists(state->keras, word, is_known))
+            return state->slot;
+    return NULL;
+}
 
 const char *cm_keras_meaning(enum cm_update_rule rule, struct cm_str word)
 {
-    for (size_t i = 0; i < CM_COUNT(words); i++)
-        if ((words[i].rule == rule || words[i].rule == CM_RULE_UNKNOWN) &&
-            cm_str_is(word, words[i].word))
-            return words[i].meaning;
-    return NULL;
-}
+    const char *meaning = find_meaning(rule, word, true);
 
-const char *cm_keras_word(const char *meaning)
-{
-    for (size_t i = 0; meaning && i < CM_COUNT(words); i++)
-        if (strcmp(words[i].meaning, meaning) == 0)
-            return words[i].word;
-    return NULL;
+    for (enum cm_update_rule other = CM_RULE_UNKNOWN + 1; !meaning && other < CM_RULES; other++)
+        meaning = find_meaning(other, word, false);
+    return meaning;
 }
 
 void cm_keras_set_optimizer(struct cm_saved *saved, struct cm_str name)
 {
-    const struct cm_keras_optimizer *found = cm_keras_optimizer(name);
+    enum cm_update_rule rule;
+    const struct cm_optimizer_keras *found = cm_keras_optimizer(name, &rule);
 
     saved->has_optimizer = true;
     saved->arithmetic = CM_LIKE_KERAS;
     saved->optimizer = found ? cm_str(found->class_name) : name;
-    saved->rule = found ? found->rule : CM_RULE_UNKNOWN;
+    saved->rule = rule;
     if (!found && name.size)
         cm_saved_unknown(saved,
                          "the optimizer '%.*s': only SGD, Adam, AdamW, Adagrad and RMSprop are "
@@ -326,25 +310,35 @@ static void settings_of_slots(struct cm_saved *saved)
         group->momentum = 0;
 }
 
+/* A setting that is not known; flags are not told. */
+static void miss(struct cm_saved *saved, const struct cm_plan_group *group, const char *name,
+                 double usual, const char *kind)
+{
+    const struct cm_group_field *field = cm_group_field_find(name);
+    char text[40];
+
+    if (field->is_flag || !isnan(cm_group_field_get(group, field)))
+        return;
+    snprintf(text, sizeof text, "%g", usual);
+    char *zero = strstr(text, "e-0"); /* 1e-7, as people write it */
+    if (zero)
+        memmove(zero + 2, zero + 3, strlen(zero + 3) + 1);
+    cm_saved_missing(saved, "%s: %s does not hold it (Keras's default is %s)", name, kind, text);
+}
+
+/* The weight decay of the name that decouples it. */
+static double decay_of(enum cm_update_rule rule)
+{
+    for (const struct cm_optimizer_preset *p = cm_optimizer_rules[rule].presets; p->name; p++)
+        if (cm_optimizer_preset_says(p, CM_LIKE_KERAS, "decoupled") > 0)
+            return cm_optimizer_preset_says(p, CM_LIKE_KERAS, "weight_decay");
+    return NAN;
+}
+
 void cm_keras_missing(struct cm_saved *saved, const char *kind)
 {
-    static const struct {
-        enum cm_update_rule rule;
-        const char *name;
-        size_t offset;
-        const char *usual; /* Keras's default */
-    } settings[] = {
-#define ROW(rule, field, usual) {rule, #field, offsetof(struct cm_plan_group, field), usual}
-        ROW(CM_RULE_ADAM, beta1, "0.9"),
-        ROW(CM_RULE_ADAM, beta2, "0.999"),
-        ROW(CM_RULE_ADAM, epsilon, "1e-7"),
-        ROW(CM_RULE_ADAGRAD, epsilon, "1e-7"),
-        ROW(CM_RULE_RMSPROP, epsilon, "1e-7"),
-        ROW(CM_RULE_RMSPROP, beta2, "0.9"),
-        ROW(CM_RULE_UNKNOWN, weight_decay, "0.004"),
-#undef ROW
-    };
-    const struct cm_keras_optimizer *found = cm_keras_optimizer(saved->optimizer);
+    enum cm_update_rule rule;
+    const struct cm_optimizer_keras *found = cm_keras_optimizer(saved->optimizer, &rule);
 
     if (!saved->has_optimizer || saved->groups.count == 0)
         return;
@@ -356,16 +350,12 @@ void cm_keras_missing(struct cm_saved *saved, const char *kind)
         cm_saved_missing(saved, "the learning rate schedule: %s does not hold it", kind);
     else if (saved->schedule_known == CM_SCHEDULE_NONE && isnan(group->lr))
         cm_saved_missing(saved, "the learning rate: %s does not hold it", kind);
-    for (size_t i = 0; i < CM_COUNT(settings); i++) {
-        double value;
-
-        memcpy(&value, (const char *)group + settings[i].offset, sizeof value);
-        const bool wanted = settings[i].rule == CM_RULE_UNKNOWN ? found && found->decays
-                                                                : settings[i].rule == saved->rule;
-        if (wanted && isnan(value))
-            cm_saved_missing(saved, "%s: %s does not hold it (Keras's default is %s)",
-                             settings[i].name, kind, settings[i].usual);
-    }
+    for (const struct cm_rule_number *usual =
+             cm_optimizer_rules[saved->rule].defaults[CM_LIKE_KERAS];
+         usual && usual->name; usual++)
+        miss(saved, group, usual->name, usual->value, kind);
+    if (found && found->decays)
+        miss(saved, group, "weight_decay", decay_of(rule), kind);
     if (saved->rule == CM_RULE_RMSPROP && isnan(group->momentum))
         cm_saved_missing(saved, "momentum: %s does not hold it", kind);
     if (saved->rule == CM_RULE_SGD && isnan(group->momentum))

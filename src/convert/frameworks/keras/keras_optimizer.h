@@ -5,19 +5,13 @@
 #define CM_CONVERT_KERAS_OPTIMIZER_H
 
 #include "convert/saved.h"
+#include "train/rules.h"
 
-struct cm_keras_optimizer {
-    const char *name, *class_name; /* "adam_w", "AdamW" */
-    enum cm_update_rule rule;
-    bool decays; /* weight decay is what it is for */
-};
-
-/* By either name, also with a number behind it ("adam_1"); NULL: there is none of that name. */
-const struct cm_keras_optimizer *cm_keras_optimizer(struct cm_str name);
+/* By either name, also with a number behind it ("adam_1"); NULL: there is none of that name.
+ * *rule: whose it is. */
+const struct cm_optimizer_keras *cm_keras_optimizer(struct cm_str name, enum cm_update_rule *rule);
 /* What a slot is in PyTorch's words; NULL: not known. word is Keras's or TensorFlow's. */
 const char *cm_keras_meaning(enum cm_update_rule rule, struct cm_str word);
-/* The other way: Keras's word. */
-const char *cm_keras_word(const char *meaning);
 
 /* Sets name, rule and arithmetic; an optimizer that has no rule here is told as not understood. */
 void cm_keras_set_optimizer(struct cm_saved *saved, struct cm_str name);

@@ -231,7 +231,8 @@ static void read_optimizer(struct reading *r, const struct cm_item *config)
     cm_keras_take_variables(saved, tensors, count, r->weights.items, r->weights.count,
                             cm_item_get(optimizer, "config"));
     struct cm_plan_group *group = &saved->groups.items[0].settings;
-    const struct cm_keras_optimizer *found = cm_keras_optimizer(saved->optimizer);
+    enum cm_update_rule rule;
+    const struct cm_optimizer_keras *found = cm_keras_optimizer(saved->optimizer, &rule);
     if (!found || !found->decays)
         group->weight_decay = 0;
     group->decoupled = 1;

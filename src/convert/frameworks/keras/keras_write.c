@@ -266,7 +266,8 @@ static enum cm_status add_optimizer(struct writing *w, struct cm_str name, bool 
 {
     const struct cm_saved *saved = w->saved;
     const struct cm_saved_group *group = &saved->groups.items[0];
-    const struct cm_keras_optimizer *known = cm_keras_optimizer(saved->optimizer);
+    enum cm_update_rule rule;
+    const struct cm_optimizer_keras *known = cm_keras_optimizer(saved->optimizer, &rule);
     const int64_t step =
         (saved->step < 0 ? 0 : saved->step) * (saved->accumulate > 1 ? saved->accumulate : 1);
     const float rate = (float)group->settings.lr;
@@ -278,7 +279,7 @@ static enum cm_status add_optimizer(struct writing *w, struct cm_str name, bool 
                        "optimizers of Keras have one group of weights, this one has %zu",
                        saved->groups.count);
     if (!name.size)
-        name = known ? cm_str(known->name) : CM_STR("optimizer");
+        name = known ? cm_str(known->word) : CM_STR("optimizer");
     add(w, CM_STR("optimizer/vars"), NULL, name);
     add_array(w, cm_arena_printf(w->arena, "optimizer/vars/%zu", n++),
               number_tensor(w, CM_INT64, &CM_SCALAR, &step, sizeof step));

@@ -5,32 +5,21 @@
 #include "convert/frameworks/torch/torch_names.h"
 #include "convert/frameworks/torch/torch_state.h"
 #include "convert/schedule.h"
+#include "train/rules.h"
 
 enum { PARAMETERS_MAX = 10000000 };
 
-/* The first row whose keys a group has all; the rule is unknown where Cameo has none. */
-static const struct {
-    const char *name;
-    enum cm_update_rule rule;
-    const char *keys[3];
-} classes[] = {
-    {"SGD", CM_RULE_SGD, {"momentum", "dampening", "nesterov"}},
-    {"Adagrad", CM_RULE_ADAGRAD, {"lr_decay", "initial_accumulator_value"}},
-    {"RMSprop", CM_RULE_RMSPROP, {"alpha", "centered"}},
-    {"ASGD", CM_RULE_UNKNOWN, {"lambd", "t0"}},
-    {"NAdam", CM_RULE_UNKNOWN, {"momentum_decay"}},
-    {"Adadelta", CM_RULE_UNKNOWN, {"rho"}},
-    {"Rprop", CM_RULE_UNKNOWN, {"etas"}},
-    {"LBFGS", CM_RULE_UNKNOWN, {"history_size", "max_iter"}},
-    {"Adafactor", CM_RULE_UNKNOWN, {"beta2_decay"}},
-    {"Muon", CM_RULE_UNKNOWN, {"ns_steps"}},
-    {"AdamW of transformers", CM_RULE_UNKNOWN, {"betas", "correct_bias"}},
-    {"FusedAdam", CM_RULE_ADAM, {"betas", "bias_correction"}},
-    {"Adam", CM_RULE_ADAM, {"betas", "amsgrad"}},
+/* Classes that Cameo has no rule for, by the keys of their groups; asked after those it has. */
+static const struct cm_optimizer_words others[] = {
+    {"ASGD", "lambd t0"},
+    {"NAdam", "momentum_decay"},
+    {"Adadelta", "rho"},
+    {"Rprop", "etas"},
+    {"LBFGS", "history_size max_iter"},
+    {"Adafactor", "beta2_decay"},
+    {"Muon", "ns_steps"},
+    {"AdamW of transformers", "betas correct_bias"},
 };
-
-static const char *const slots[] = {"exp_avg", "exp_avg_sq", "max_exp_avg_sq", "momentum_buffer",
-                                    "sum",     "square_avg", "grad_avg"};
 
 /* A parameter on its way to a name. */
 struct parameter {
@@ -114,22 +103,41 @@ static struct cm_plan_group settings_of(const struct cm_item *group, enum cm_upd
     return out;
 }
 
+/* The class whose keys the group has; the rule is unknown where Cameo has none. */
+static enum cm_update_rule find_class(struct cm_arena *arena, const struct cm_item *group,
+                                      const char **name)
+{
+    const char **keys = CM_NEW_ARRAY(arena, const char *, cm_item_count(group) + 1);
+    size_t count = 0;
+
+    for (size_t i = 0; i < cm_item_count(group); i++) {
+        const struct cm_item *key = group->entries.items[i].key;
+        if (key && key->kind == CM_ITEM_TEXT)
+            keys[count++] = cm_arena_str(arena, key->text).data;
+    }
+    for (enum cm_update_rule rule = CM_RULE_UNKNOWN + 1; rule < CM_RULES; rule++)
+        for (const struct cm_optimizer_words *row = cm_optimizer_rules[rule].torch; row->name;
+             row++)
+            if (cm_words_hold(row->words, keys)) {
+                *name = row->name;
+                return rule;
+            }
+    for (size_t i = 0; i < CM_COUNT(others); i++)
+        if (cm_words_hold(others[i].words, keys)) {
+            *name = others[i].name;
+            break;
+        }
+    return CM_RULE_UNKNOWN;
+}
+
 static void take_class(struct cm_saved *saved, const struct cm_item *group)
 {
-    size_t row = 0;
+    const char *name = NULL;
 
-    for (; row < CM_COUNT(classes); row++) {
-        bool all = true;
-        for (size_t i = 0; i < CM_COUNT(classes[row].keys) && classes[row].keys[i]; i++)
-            all = all && cm_item_get(group, classes[row].keys[i]);
-        if (all)
-            break;
-    }
-    saved->rule = row < CM_COUNT(classes) ? classes[row].rule : CM_RULE_UNKNOWN;
-    if (row < CM_COUNT(classes))
-        saved->optimizer = cm_str(classes[row].name);
-    if (row < CM_COUNT(classes) && saved->rule == CM_RULE_ADAM &&
-        cm_str_is(saved->optimizer, "Adam") &&
+    saved->rule = find_class(saved->arena, group, &name);
+    if (name)
+        saved->optimizer = cm_str(name);
+    if (saved->rule == CM_RULE_ADAM && cm_str_is(saved->optimizer, "Adam") &&
         (flag(group, "decoupled_weight_decay") == 1 ||
          (flag(group, "decoupled_weight_decay") < 0 && decoupled_by_order(group) == 1)))
         saved->optimizer = CM_STR("AdamW");
@@ -310,9 +318,7 @@ static void add_slots(struct cm_saved *saved, const struct parameter *parameter)
 
         if (!entry->key || entry->key->kind != CM_ITEM_TEXT || cm_str_is(entry->key->text, "step"))
             continue;
-        for (size_t k = 0; k < CM_COUNT(slots); k++)
-            if (cm_str_is(entry->key->text, slots[k]))
-                meaning = slots[k];
+        meaning = cm_optimizer_slot_named(entry->key->text);
         if (value && value->kind == CM_ITEM_TENSOR)
             cm_saved_add_slot(saved, parameter->name, entry->key->text, meaning, value->tensor);
         if (!meaning && value && value->kind != CM_ITEM_NONE)
