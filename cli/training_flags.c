@@ -87,6 +87,7 @@ int cli_training_read(const char *command, struct cameo_prepare_options *out)
     out->optimizer = f->optimizer;
     out->train = f->train;
     out->freeze = f->freeze;
+    out->settings = f->settings;
     out->keep_opset = f->keep_opset;
     out->keep_tied = f->keep_tied;
     out->keep_untied = f->keep_untied;
@@ -124,6 +125,7 @@ static const struct {
              {"--beta1", &cli_training.beta1},
              {"--beta2", &cli_training.beta2},
              {"--epsilon", &cli_training.epsilon},
+             {"--settings", &cli_training.settings},
              {"--schedule", &cli_training.schedule},
              {"--schedule-steps", &cli_training.schedule_steps},
              {"--schedule-factor", &cli_training.schedule_factor},

@@ -12,7 +12,7 @@ struct cli_training_flags {
     const char *loss, *output, *target, *optimizer;
     const char *lr, *momentum, *weight_decay, *beta1, *beta2, *epsilon;
     const char *schedule, *warmup, *schedule_steps, *schedule_factor;
-    const char *clip_norm, *accumulate, *train, *freeze, *class_axis;
+    const char *clip_norm, *accumulate, *train, *freeze, *class_axis, *settings;
     bool keep_opset, keep_tied, keep_untied;
 };
 extern struct cli_training_flags cli_training;
@@ -51,6 +51,9 @@ extern struct cli_training_flags cli_training;
         {"--epsilon", NULL,                                                                          \
          "X",         "keeps divisions sane (the optimizer's in PyTorch)",                           \
          CLI_TEXT,    &cli_training.epsilon},                                                        \
+        {"--settings", NULL,                                                                         \
+         "NAME=X,..",  "further settings of the optimizer or the loss",                              \
+         CLI_TEXT,     &cli_training.settings},                                                      \
         {"--schedule",          NULL, "NAME", "constant, step, cosine or linear", CLI_TEXT,          \
          &cli_training.schedule},                                                                    \
         {"--schedule-steps",          NULL, "N", "length of the schedule, period of step", CLI_TEXT, \

@@ -2111,7 +2111,7 @@ struct cameo_evaluate_options {
      * three also as f1-macro, f1-micro, f1-weighted), auc, auc-weighted, mae, mse, rmse, r2. NULL:
      * those that fit. docs/evaluating.md defines them. */
     const char *metrics;
-    /* cross-entropy, nll, mse, l1, huber, bce, bce-logits; a model file with inputs prediction and
+    /* A loss of docs/training.md (cross-entropy, mse, ..); a model file with inputs prediction and
      * target and a scalar output; output:NAME for one that the model computes. NULL: that of the
      * training which the model carries, if any. */
     const char *loss;
@@ -2286,8 +2286,8 @@ enum cameo_schedule {
     CAMEO_SCHEDULE_LINEAR = 3
 };
 
-/* Names mean what they mean in PyTorch, formula and defaults. A negative number stands for the
- * optimizer's default. */
+/* Names mean what they mean in PyTorch (lion and lamb: in optax), formula and defaults. A negative
+ * number stands for the optimizer's default. */
 struct cameo_prepare_options {
     size_t struct_size;
     /* cross-entropy, nll, mse, l1, huber, bce, bce-logits; a model file with inputs prediction and
@@ -2296,7 +2296,7 @@ struct cameo_prepare_options {
     const char *output;    /* which output the loss reads; NULL: the only one */
     const char *target;    /* what the label input is to be called, if the model has not that name
                               already; NULL: "target" */
-    const char *optimizer; /* sgd, momentum, nesterov, adam, adamw, adagrad, rmsprop */
+    const char *optimizer; /* one of docs/training.md: sgd, adamw, .. */
     double lr, momentum, weight_decay, beta1, beta2, epsilon; /* rmsprop's alpha is beta2 */
     enum cameo_schedule schedule;
     int64_t warmup;         /* updates over which the rate rises */
@@ -2316,12 +2316,14 @@ struct cameo_prepare_options {
     /* A table of an embedding and its transpose, which the output layer reads, are one weight that
      * exporters write twice, and are trained as one; true: as the two they are in the file */
     bool keep_untied;
+    /* Further settings of the optimizer or the loss, "rho=0.95,gamma=1"; NULL: their defaults */
+    const char *settings;
 };
 
 #define CAMEO_PREPARE_OPTIONS_INIT                                                                 \
     {                                                                                              \
         sizeof(struct cameo_prepare_options), 0, 0, 0, 0, -1, -1, -1, -1, -1, -1,                  \
-            CAMEO_SCHEDULE_CONSTANT, 0, 0, 0.1, 0, 1, 0, 0, false, 1, false, false                 \
+            CAMEO_SCHEDULE_CONSTANT, 0, 0, 0.1, 0, 1, 0, 0, false, 1, false, false, 0              \
     }
 
 /* Whether an initializer is trained, and why or why not. */

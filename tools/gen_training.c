@@ -34,10 +34,10 @@ static const struct {
     const char *keys[16];
 } kinds[KINDS] = {
     [LOSS] = {"data/training/losses/",
-              {"order", "target", "contains", "reads", "threshold", "number"}},
+              {"order", "target", "contains", "reads", "threshold", "number", "setting"}},
     [OPTIMIZER] = {"data/training/optimizers/",
                    {"order", "name", "title", "setting", "defaults", "state", "torch", "keras",
-                    "optax", "variant", "refuse", "number"}},
+                    "optax", "variant", "refuse", "number", "decay"}},
     [ALL] = {"data/training/all/", {"order"}},
 };
 
@@ -210,8 +210,9 @@ static void write_loss(struct text *out, const struct rule *rule, size_t number)
     static const char *const content_constants[] = {"CM_CONTAINS_SOFTMAX", "CM_CONTAINS_SIGMOID"};
     struct reader r = value_of(rule, "target");
 
-    text_print(out, "    {.name = \"%s\", .target = %s, .numbers = numbers_%zu", rule->name,
-               choice(&r, targets, target_constants), number);
+    text_print(
+        out, "    {.name = \"%s\", .target = %s, .numbers = numbers_%zu, .settings = settings_%zu",
+        rule->name, choice(&r, targets, target_constants), number, number);
     if (line_of(rule, "contains")) {
         r = value_of(rule, "contains");
         text_print(out, ", .contains = %s", choice(&r, contents, content_constants));
@@ -410,6 +411,8 @@ static void write_optimizer(struct text *out, const struct rule *rule, size_t nu
 
     text_print(out, "    {.name = \"%s\", .title = \"%s\", .numbers = numbers_%zu,\n", rule->name,
                title.at, number);
+    if (line_of(rule, "decay"))
+        text_print(out, "     .decays_itself = true,\n");
     text_print(out, "     .defaults = {");
     write_lines(out, rule, "defaults", write_defaults);
     text_print(out, "},\n");
@@ -430,6 +433,9 @@ static void write_table(struct text *out)
     for (size_t i = 0; i < rule_count; i++)
         if (rules[i].kind != ALL)
             write_numbers(out, &rules[i], i, "number");
+    for (size_t i = 0; i < rule_count; i++)
+        if (rules[i].kind == LOSS)
+            write_numbers(out, &rules[i], i, "setting");
     text_print(out, "\nconst struct cm_loss_rule cm_loss_rules[] = {\n");
     for (size_t i = 0; i < rule_count; i++)
         if (rules[i].kind == LOSS)
@@ -548,7 +554,7 @@ static void write_rules(struct text *out)
         for (size_t k = 0; k < rules[i].line_count; k++) {
             const struct line *line = &rules[i].lines[k];
             size_t s = 0;
-            if (strcmp(line->key, "setting") != 0)
+            if (rules[i].kind != OPTIMIZER || strcmp(line->key, "setting") != 0)
                 continue;
             while (s < count && strcmp(seen[s], line->value) != 0)
                 s++;

@@ -6,7 +6,8 @@
 A script runs under `sh` in an empty folder with $CAMEO (the command) and $TESTS (the tests folder)
 set. What it prints on stdout and stderr together must equal SCRIPT with .expected for .sh; a status
 other than 0 shows as a last line `[exit N]`. Paths that differ between machines are written $DIR,
-$TESTS and $CAMEO. --update rewrites the expected files, for review.
+$TESTS and $CAMEO, the lists of losses and optimizers, which are those of data/training/, $LOSSES and $OPTIMIZERS.
+--update rewrites the expected files, for review.
 """
 
 import difflib
@@ -17,6 +18,21 @@ import tempfile
 from pathlib import Path
 
 TIMEOUT = 600
+RULES = Path(__file__).resolve().parent.parent / "data" / "training"
+
+
+def rules(folder):
+    """The header lines of each file of a folder, in the order that help and errors list them."""
+    files = []
+    for path in (RULES / folder).glob("*.txt"):
+        header = [line.split(": ", 1) for line in path.read_text().splitlines() if ": " in line.split("(")[0]]
+        files.append((int(dict(header)["order"]), path.stem, header))
+    return [(name, header) for _, name, header in sorted(files)]
+
+
+LOSSES = ", ".join(name for name, _ in rules("losses"))
+PRESETS = [value.split()[0] for _, header in rules("optimizers") for key, value in header if key == "name"]
+OPTIMIZERS = f"{', '.join(PRESETS[:-1])} and {PRESETS[-1]}"
 
 
 def run(script):
@@ -32,7 +48,8 @@ def run(script):
             output, status = late.stdout or b"", f"timeout after {TIMEOUT} s"
         text = output.decode("utf-8", "backslashreplace")
         for path, name in ((os.path.realpath(folder), "$DIR"), (folder, "$DIR"),
-                           (env["CAMEO"], "$CAMEO"), (env["TESTS"], "$TESTS")):
+                           (env["CAMEO"], "$CAMEO"), (env["TESTS"], "$TESTS"),
+                           (LOSSES, "$LOSSES"), (OPTIMIZERS, "$OPTIMIZERS")):
             text = text.replace(path, name)
     if text and not text.endswith("\n"):
         text += "\n[no newline]\n"

@@ -178,6 +178,10 @@ def prepare_options(options: dict[str, Any]) -> dict[str, Any]:
             _check.text(name, value, "a regular expression over names of initializers, such as '^(a|b)$'")
         elif name in ("loss", "optimizer", "output", "target", "schedule"):
             _check.text(name, value)
+        elif name == "settings":
+            if not isinstance(value, Mapping):
+                raise _cameo.ArgumentError("settings: expected a dict of numbers by name, such as {'rho': 0.9}")
+            made[name] = ",".join(f"{key}={_check.number(f'settings[{key!r}]', x)!r}" for key, x in value.items())
         elif name in ("warmup", "schedule_steps", "accumulate"):
             made[name] = _check.whole(name, value, name == "accumulate")
     if "schedule" in made:
@@ -533,14 +537,17 @@ class Model(_check.Fixed):
                 target: str | None = None, schedule: str = "constant", warmup: int = 0, schedule_steps: int = 0,
                 schedule_factor: float = 0.1, clip_norm: float = 0.0, accumulate: int = 1, train: str | None = None,
                 freeze: str | None = None, keep_opset: bool = False, class_axis: int = 1,
-                keep_tied: bool = False, keep_untied: bool = False) -> Model:
+                keep_tied: bool = False, keep_untied: bool = False,
+                settings: Mapping[str, float] | None = None) -> Model:
         """Makes the model trainable and returns it; report says what is trained and why.
 
         loss is cross-entropy, nll, mse, l1, huber, bce, bce-logits, a model file, or "output:NAME" for one that the
         model computes; output is what the loss reads, target what the label input is called. optimizer is sgd,
-        momentum, nesterov, adam, adamw, adagrad or rmsprop, with the numbers that PyTorch names so. schedule is
+        momentum, nesterov, adam, adamw, adagrad, rmsprop or another of docs/training.md, with the numbers that PyTorch
+        names so. schedule is
         constant, step, cosine or linear, over schedule_steps updates, warmup of them rising. train and freeze are
-        regular expressions over names of initializers.
+        regular expressions over names of initializers. settings are further numbers of the optimizer or the loss, such as
+        {"rho": 0.95}.
 
         >>> import cameo
         >>> model = cameo.load('''<ir_version: 8, opset_import: ["" : 17]>
@@ -557,7 +564,7 @@ class Model(_check.Fixed):
             beta1=beta1, beta2=beta2, epsilon=epsilon, output=output, target=target, schedule=schedule, warmup=warmup,
             schedule_steps=schedule_steps, schedule_factor=schedule_factor, clip_norm=clip_norm,
             accumulate=accumulate, train=train, freeze=freeze, keep_opset=keep_opset, class_axis=class_axis,
-            keep_tied=keep_tied, keep_untied=keep_untied)))
+            keep_tied=keep_tied, keep_untied=keep_untied, settings=settings)))
         return self._become(row[0], preparation(row[1]))
 
     def strip(self) -> Model:

@@ -29,18 +29,18 @@ bool ext_prepare_options(PyObject *dict, struct cameo_prepare_options *o)
         "loss",           "output",          "target",    "optimizer",   "lr",       "momentum",
         "weight_decay",   "beta1",           "beta2",     "epsilon",     "schedule", "warmup",
         "schedule_steps", "schedule_factor", "clip_norm", "accumulate",  "train",    "freeze",
-        "keep_opset",     "class_axis",      "keep_tied", "keep_untied", NULL};
+        "keep_opset",     "class_axis",      "keep_tied", "keep_untied", "settings", NULL};
     int schedule = 0, keep_opset = 0, keep_tied = 0, keep_untied = 0;
     long long warmup = o->warmup, steps = o->schedule_steps, accumulate = o->accumulate,
               axis = o->class_axis;
     PyObject *none = PyTuple_New(0);
 
-    if (!none ||
-        !PyArg_ParseTupleAndKeywords(
-            none, dict, "|$zzzzddddddiLLddLzzpLpp", names, &o->loss, &o->output, &o->target,
-            &o->optimizer, &o->lr, &o->momentum, &o->weight_decay, &o->beta1, &o->beta2,
-            &o->epsilon, &schedule, &warmup, &steps, &o->schedule_factor, &o->clip_norm,
-            &accumulate, &o->train, &o->freeze, &keep_opset, &axis, &keep_tied, &keep_untied)) {
+    if (!none || !PyArg_ParseTupleAndKeywords(
+                     none, dict, "|$zzzzddddddiLLddLzzpLppz", names, &o->loss, &o->output,
+                     &o->target, &o->optimizer, &o->lr, &o->momentum, &o->weight_decay, &o->beta1,
+                     &o->beta2, &o->epsilon, &schedule, &warmup, &steps, &o->schedule_factor,
+                     &o->clip_norm, &accumulate, &o->train, &o->freeze, &keep_opset, &axis,
+                     &keep_tied, &keep_untied, &o->settings)) {
         Py_XDECREF(none);
         return false;
     }

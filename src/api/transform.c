@@ -97,7 +97,8 @@ struct cm_prepare_options cm_api_prepare_options(const struct cameo_prepare_opti
                                        .class_axis = o->class_axis,
                                        .keep_opset = o->keep_opset,
                                        .keep_tied = o->keep_tied,
-                                       .keep_untied = o->keep_untied};
+                                       .keep_untied = o->keep_untied,
+                                       .settings = o->settings};
 }
 
 static enum cm_status prepare_guarded(struct cm_guard *guard, void *arg)

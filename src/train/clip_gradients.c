@@ -27,7 +27,7 @@ static void accumulate(struct cm_updating *u, struct cm_moving *m)
     struct cm_preparation *p = u->p;
     const cm_value sum =
         cm_preparation_state(p, cm_preparation_name(p, "%.*s.gradient_sum", CM_STR_FMT(m->name)),
-                             m->dtype, cm_preparation_type(p, m->weight));
+                             m->dtype, cm_preparation_type(p, m->weight), 0);
     const cm_value share = cm_update_number(u, NULL, "share", m->dtype);
     const cm_value part = CM_MOVE_TERM(u, m, "part", "Mul", m->g, share);
     const cm_value total = CM_MOVE_TERM(u, m, "gradient_sum_next", "Add", sum, part);

@@ -33,6 +33,10 @@ static cm_value operand(struct cm_preparation *p, const struct cm_loss_rule *rul
         if (cm_str_is(name, number->name))
             return cm_preparation_scalar(p, number->name, cm_preparation_type(p, x)->dtype,
                                          number->value);
+    for (const struct cm_rule_number *number = rule->settings; number->name; number++)
+        if (cm_str_is(name, number->name))
+            return cm_preparation_scalar(p, number->name, cm_preparation_type(p, x)->dtype,
+                                         cm_preparation_setting(p, number->name, number->value));
     return 0;
 }
 

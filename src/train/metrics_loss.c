@@ -51,6 +51,9 @@ static double number(const struct cm_metrics *m, struct cm_str name)
     for (const struct cm_rule_number *n = m->loss->numbers; n->name; n++)
         if (cm_str_is(name, n->name))
             return n->value;
+    for (const struct cm_rule_number *n = m->loss->settings; n->name; n++)
+        if (cm_str_is(name, n->name))
+            return n->value;
     const double epsilon = epsilon_of(m->loss_dtype);
     return cm_str_is(name, "least") ? epsilon : 1 - epsilon;
 }

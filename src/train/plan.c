@@ -6,6 +6,8 @@
 #include "train/rules.h"
 #include "training_names.h"
 
+#include <stdlib.h>
+
 /* ---- flags ---- */
 
 /* An optimizer by name is PyTorch's, or that of the framework it comes from: formula and defaults.
@@ -73,6 +75,65 @@ static void list_flags(const struct cm_prepare_options *o, const char **names, d
     memcpy(values, given, sizeof given);
 }
 
+/* The next "name=value" of the settings. false: there is none; a value that is no number is NAN. */
+static bool next_setting(const char **at, struct cm_str *name, double *value)
+{
+    char text[64];
+
+    if (!*at || !**at)
+        return false;
+    const size_t size = strcspn(*at, ","), part = strcspn(*at, "=,");
+    const size_t digits = part < size ? size - part - 1 : 0;
+    *name = (struct cm_str){*at, part};
+    *value = NAN;
+    if (digits && digits < sizeof text) {
+        char *end;
+
+        memcpy(text, *at + part + 1, digits);
+        text[digits] = '\0';
+        const double read = strtod(text, &end);
+        if (!*end)
+            *value = read;
+    }
+    *at += size + ((*at)[size] == ',');
+    return true;
+}
+
+double cm_preparation_setting(const struct cm_preparation *p, const char *name, double otherwise)
+{
+    const char *at = p->options->settings;
+    struct cm_str found;
+    double value;
+
+    while (next_setting(&at, &found, &value))
+        if (cm_str_is(found, name))
+            otherwise = value;
+    return otherwise;
+}
+
+/* Each setting is one of the optimizer or of the loss, and a number. */
+static void check_settings(struct cm_preparation *p, const struct flagged *named)
+{
+    const struct cm_loss_rule *loss = cm_loss_rule_find(p->options->loss);
+    const char *at = p->options->settings;
+    struct cm_str name;
+    double value;
+
+    while (next_setting(&at, &name, &value)) {
+        const char *text = cm_arena_str(p->arena, name).data;
+        const struct cm_group_field *field = cm_group_field_find(text);
+        bool known = field && !field->is_flag && !isnan(preset_of(named, text));
+
+        for (const struct cm_rule_number *n = loss ? loss->settings : NULL; n && n->name; n++)
+            known = known || strcmp(n->name, text) == 0;
+        if (!known)
+            cm_preparation_block(p, "setting '%s': neither optimizer %s nor loss %s has it", text,
+                                 p->options->optimizer, p->options->loss);
+        else if (!(fabs(value) < INFINITY))
+            cm_preparation_block(p, "setting '%s' is not a number", text);
+    }
+}
+
 static void check_flags(struct cm_preparation *p, const struct flagged *named)
 {
     const struct cm_prepare_options *o = p->options;
@@ -85,6 +146,7 @@ static void check_flags(struct cm_preparation *p, const struct flagged *named)
                    strncmp(names[i], "beta", 4) == 0 ? 1 : INFINITY);
     if (preset_of(named, "nesterov") > 0 && o->momentum == 0)
         cm_preparation_block(p, "nesterov needs a momentum above 0");
+    check_settings(p, named);
     check_schedule(p);
 }
 
@@ -103,7 +165,9 @@ static const struct cm_plan *plan_of_flags(struct cm_preparation *p, const struc
     *group = CM_PLAN_GROUP;
     list_flags(o, names, values);
     for (size_t i = 0; i < cm_group_field_count; i++)
-        cm_group_field_set(group, &cm_group_fields[i], preset_of(named, cm_group_fields[i].name));
+        cm_group_field_set(group, &cm_group_fields[i],
+                           cm_preparation_setting(p, cm_group_fields[i].name,
+                                                  preset_of(named, cm_group_fields[i].name)));
     for (size_t i = 0; i < FLAGS; i++)
         if (!isnan(values[i]))
             cm_group_field_set(group, cm_group_field_find(names[i]), values[i]);

@@ -138,9 +138,10 @@ cm_value cm_preparation_tensor(struct cm_preparation *p, struct cm_graph *graph,
  * (empty: nothing) goes: a node of the graph, or what a body in it holds. */
 void cm_preparation_add(struct cm_preparation *p, cm_value value, struct cm_str instead,
                         bool in_body);
-/* A state variable of zeros, with its reset, of the shape of an initializer's type. */
+/* A state variable of zeros (a scalar: of `first`), with its reset, of the shape of an
+ * initializer's type. */
 cm_value cm_preparation_state(struct cm_preparation *p, struct cm_str name, enum cm_dtype dtype,
-                              const struct cm_type *like);
+                              const struct cm_type *like, double first);
 /* A state variable that counts; its reset is 0 as well. */
 cm_value cm_preparation_counter(struct cm_preparation *p, struct cm_str name, int64_t first);
 /* Lists a value among the algorithm's outputs. */
@@ -210,6 +211,8 @@ cm_value cm_bypass(struct cm_preparation *p, const struct cm_loss_rule *rule, cm
  * is for p->build to remember. */
 enum cm_status cm_loss(struct cm_preparation *p, cm_value prediction, cm_value *loss) CM_MUST_CHECK;
 bool cm_loss_is_known(const char *name);
+/* plan.c: what the settings of the options say for this name; otherwise if they do not. */
+double cm_preparation_setting(const struct cm_preparation *p, const char *name, double otherwise);
 /* The type that losses and updates of such numbers are computed in. */
 enum cm_dtype cm_wide_type(enum cm_dtype dtype);
 

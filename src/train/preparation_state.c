@@ -4,8 +4,9 @@
 
 #include "onnx/tensor_data.h"
 
-/* The initialization makes the zeros again from their shape. */
-static void add_reset(struct cm_preparation *p, cm_value state, const struct cm_tensor *zeros)
+/* The initialization makes the zeros (or the one number) again from their shape. */
+static void add_reset(struct cm_preparation *p, cm_value state, const struct cm_tensor *zeros,
+                      double first)
 {
     struct {
         struct cm_builder build;
@@ -17,6 +18,9 @@ static void add_reset(struct cm_preparation *p, cm_value state, const struct cm_
     int64_t *dims = CM_NEW_ARRAY(p->arena, int64_t, (size_t)zeros->shape.rank + 1);
     const struct cm_tensor size = cm_tensor_borrow(CM_INT64, &rank, dims);
     const struct cm_tensor zero = cm_tensor_borrow(zeros->type, &one, cm_arena_alloc(p->arena, 16));
+
+    if (first != 0)
+        cm_tensor_set_real(&zero, 0, first);
 
     for (int i = 0; i < zeros->shape.rank; i++)
         dims[i] = zeros->shape.dims[i];
@@ -34,14 +38,15 @@ static void add_reset(struct cm_preparation *p, cm_value state, const struct cm_
 }
 
 static cm_value add_state(struct cm_preparation *p, struct cm_str name,
-                          const struct cm_tensor_proto *tensor, const struct cm_tensor *like)
+                          const struct cm_tensor_proto *tensor, const struct cm_tensor *like,
+                          double first)
 {
     const cm_value state = cm_preparation_tensor(p, p->build.graph, tensor, name);
 
     if (!state)
         return 0;
     cm_value_get(p->inference->module, state)->is_state = true;
-    add_reset(p, state, like);
+    add_reset(p, state, like, first);
     return state;
 }
 
@@ -57,7 +62,7 @@ static enum cm_status read_zeros(const struct cm_contents *self, uint64_t offset
 
 /* Zeros of the size of all weights, twice and more, are not for memory. */
 cm_value cm_preparation_state(struct cm_preparation *p, struct cm_str name, enum cm_dtype dtype,
-                              const struct cm_type *like)
+                              const struct cm_type *like, double first)
 {
     static const struct cm_contents zeros = {.read = read_zeros, .piece = 1 << 20};
     struct cm_tensor_proto *tensor = CM_NEW(p->arena, struct cm_tensor_proto);
@@ -66,10 +71,18 @@ cm_value cm_preparation_state(struct cm_preparation *p, struct cm_str name, enum
     for (int i = 0; i < like->rank; i++) /* an initializer's: known, and checked */
         if (!cm_shape_insert(&shaped.shape, i, like->dims[i].value))
             break;
-    if (!p->build.status)
+    if (first != 0) {
+        const struct cm_tensor number =
+            cm_tensor_borrow(dtype, &CM_SCALAR, cm_arena_alloc(p->arena, 16));
+
+        cm_tensor_set_real(&number, 0, first);
+        if (!p->build.status)
+            p->build.status = cm_tensor_proto_store(tensor, p->arena, &number, p->err);
+    } else if (!p->build.status) {
         p->build.status =
             cm_tensor_proto_store_later(tensor, p->arena, dtype, &shaped.shape, &zeros, p->err);
-    return add_state(p, name, tensor, &shaped);
+    }
+    return add_state(p, name, tensor, &shaped, first);
 }
 
 cm_value cm_preparation_counter(struct cm_preparation *p, struct cm_str name, int64_t first)
@@ -81,5 +94,5 @@ cm_value cm_preparation_counter(struct cm_preparation *p, struct cm_str name, in
     *held = first;
     if (!p->build.status)
         p->build.status = cm_tensor_proto_store(tensor, p->arena, &number, p->err);
-    return add_state(p, name, tensor, &number);
+    return add_state(p, name, tensor, &number, 0);
 }

@@ -22,6 +22,7 @@ struct cm_prepare_options {
     const char *output; /* which output the loss reads; NULL: the only one */
     const char *optimizer; /* sgd momentum nesterov adam adamw adagrad rmsprop */
     double lr, momentum, weight_decay, beta1, beta2, epsilon;
+    const char *settings; /* further ones of the optimizer and the loss: "rho=0.95,gamma=1"; NULL */
     enum cm_schedule schedule;
     int64_t warmup, schedule_steps; /* steps; schedule_steps: the length of cosine and linear, the
                                        period of step */

@@ -30,7 +30,7 @@ struct cm_loss_rule {
     const char *reads; /* words for its prediction, where it cannot be probabilities; or NULL */
     bool is_binary;    /* targets are 0 and 1; scores above the threshold mean 1 */
     double threshold;
-    const struct cm_rule_number *numbers;
+    const struct cm_rule_number *numbers, *settings; /* settings: the user may set them */
     const char *functions; /* the first has the operands x, the prediction, and y, the target */
 };
 
@@ -58,7 +58,7 @@ struct cm_optimizer_state {
     const char *when;   /* the conditions under which it is there; NULL: always */
     const char *shape;  /* NULL: the weight's; "rows", "columns": the last axis, or the one before
                            it, is 1; "scalar" */
-    const char *begins; /* NULL: with zeros; "weight": with the weight */
+    const char *begins; /* NULL: with zeros; "1" */
     /* Words of other frameworks, the newest first, comma-separated. "*": the word has this meaning
      * only where the optimizer is known. NULL: it has none. */
     const char *keras, *optax, *ort;
@@ -83,6 +83,7 @@ struct cm_optimizer_optax {
 
 struct cm_optimizer_rule {
     const char *name, *title; /* of the file, and in sentences */
+    bool decays_itself;       /* its functions do what weight decay does */
     const struct cm_optimizer_preset *presets;
     const struct cm_rule_number *defaults[4]; /* by enum cm_arithmetic; NULL: it is not known of it
                                                */

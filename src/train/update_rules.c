@@ -6,6 +6,8 @@
 #include "train/formula.h"
 #include "train/rules.h"
 
+#include <float.h>
+
 /* ---- conditions ---- */
 
 enum decay {
@@ -20,7 +22,7 @@ static const char *const arithmetic_words[] = {"torch", "keras", "optax", "ort"}
 
 static enum decay decay_of(const struct cm_plan *plan, const struct cm_plan_group *group)
 {
-    if (!(group->weight_decay > 0))
+    if (!(group->weight_decay > 0) || cm_optimizer_rules[plan->rule].decays_itself)
         return DECAY_NONE;
     if (!group->decoupled)
         return DECAY_GRADIENT;
@@ -153,7 +155,22 @@ void cm_update_corrections(struct cm_updating *u, struct cm_update_group *group)
 
 /* ---- weights ---- */
 
-/* A variable of zeros, "W.what", of the weight's shape. */
+/* The shape of a state of a weight: its last axis, or the one before it, may be 1. */
+static const struct cm_type *state_type(struct cm_preparation *p, const struct cm_type *weight,
+                                        const char *shape)
+{
+    struct cm_dim dims[CM_MAX_RANK];
+
+    if (!shape)
+        return weight;
+    if (strcmp(shape, "scalar") == 0)
+        return cm_type_tensor(p->arena, weight->dtype, 0, dims);
+    memcpy(dims, weight->dims, (size_t)weight->rank * sizeof *dims);
+    dims[weight->rank - (strcmp(shape, "rows") == 0 ? 1 : 2)] = CM_DIM(1);
+    return cm_type_tensor(p->arena, weight->dtype, weight->rank, dims);
+}
+
+/* A variable "W.what". */
 static void add_state(struct cm_updating *u, struct cm_moving *m,
                       const struct cm_optimizer_state *is)
 {
@@ -163,8 +180,9 @@ static void add_state(struct cm_updating *u, struct cm_moving *m,
     *CM_PUSH(p->arena, &p->states) =
         (struct cm_plan_state){.weight = m->name, .state = name, .slot = is->slot};
     m->states[m->n_states].is = is;
-    m->states[m->n_states++].binding.state =
-        cm_preparation_state(p, name, m->dtype, cm_preparation_type(p, m->weight));
+    m->states[m->n_states++].binding.state = cm_preparation_state(
+        p, name, m->dtype, state_type(p, cm_preparation_type(p, m->weight), is->shape),
+        is->begins ? 1 : 0);
 }
 
 static struct cm_moving_state *state_of(struct cm_moving *m, struct cm_str name)
@@ -189,6 +207,9 @@ static cm_value operand(struct cm_updating *u, struct cm_moving *m,
         return m->g;
     if (cm_str_is(name, "move"))
         return m->move;
+    if (cm_str_is(name, "type_epsilon"))
+        return cm_preparation_scalar(u->p, "type_epsilon", m->dtype,
+                                     m->dtype == CM_DOUBLE ? DBL_EPSILON : (double)FLT_EPSILON);
     return cm_update_has(u, m->group, text) ? cm_update_number(u, m->group, text, m->dtype)
                                             : unknown(u->p, f, name);
 }

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 cameo_add_test(train/portable suite ${VENV_PYTHON} ${TESTS_DIR}/train/check_portable.py
                ${CMAKE_BINARY_DIR}/cameo ${TESTS_DIR}/models)
+cameo_add_test(train/rules suite ${VENV_PYTHON} ${TESTS_DIR}/train/check_rules.py ${CMAKE_BINARY_DIR}/cameo)
 
 # Steps compiled to native code, where they can be.
 find_program(CAMEO_CLANG clang-19)
@@ -13,4 +14,6 @@ if(TARGET cameo_mlir AND CAMEO_CLANG AND CAMEO_LLD)
   cameo_add_test(train/compiled_training suite ${VENV_PYTHON}
                  ${TESTS_DIR}/train/check_compiled_training.py ${CMAKE_BINARY_DIR}/cameo
                  ${TESTS_DIR}/models)
+  cameo_add_test(train/compiled_rules suite ${VENV_PYTHON} ${TESTS_DIR}/train/check_rules.py
+                 ${CMAKE_BINARY_DIR}/cameo --compile)
 endif()

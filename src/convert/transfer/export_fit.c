@@ -51,6 +51,15 @@ static struct cm_str word_of(const struct cm_optimizer_state *state, enum cm_ari
     return (struct cm_str){word, strcspn(word, ",")};
 }
 
+/* Does the rule's file say what the framework calls it and its settings? */
+static bool has_words(const struct cm_optimizer_rule *rule, enum cm_arithmetic like)
+{
+    return like == CM_LIKE_TORCH   ? rule->torch->name != NULL
+           : like == CM_LIKE_KERAS ? rule->keras->word != NULL
+           : like == CM_LIKE_OPTAX ? rule->optax->name != NULL
+                                   : rule->defaults[like] != NULL;
+}
+
 static void note(struct cm_saved *saved, struct cm_saved_texts *notes, const char *format, ...)
     CM_PRINTF(3, 4);
 static void note(struct cm_saved *saved, struct cm_saved_texts *notes, const char *format, ...)
@@ -112,6 +121,8 @@ static const char *obstacle(const struct cm_saved *saved, enum cm_arithmetic to)
         if (any_coupled_decay(saved))
             return "it has no weight decay that goes through the gradient";
     }
+    if (!has_words(&cm_optimizer_rules[saved->rule], to))
+        return "its states are not known there";
     if (from == to)
         return NULL;
     if (!cm_optimizer_rules[saved->rule].defaults[to])

@@ -1,0 +1,50 @@
+"""A small problem on which losses and optimizers are compared with their references."""
+# SPDX-License-Identifier: Apache-2.0
+import numpy as np
+
+STEPS, BATCH, ROWS = 24, 8, 24
+NETWORK = """<ir_version: 8, opset_import: ["" : 17]>
+rules (float[n,5] x) => (float[n,3] y)
+<{weights}>
+{{
+  a = Gemm (x, w1, b1)
+  h = Tanh (a)
+  s = Gemm (h, w2, b2)
+  y = {last} (s)
+}}
+"""
+
+
+def weights():
+    random = np.random.RandomState(24)
+    shapes = {"w1": (5, 4), "b1": (4,), "w2": (4, 3), "b2": (3,)}
+    return {name: np.round(random.uniform(-0.9, 0.9, shape), 3).astype(np.float32)
+            for name, shape in shapes.items()}
+
+
+def text(last):
+    """The network in ONNX's text form; last: the operator before the output."""
+    tensors = ", ".join(
+        f"float[{','.join(map(str, value.shape))}] {name} = {{{', '.join(repr(float(v)) for v in value.ravel())}}}"
+        for name, value in weights().items())
+    return NETWORK.format(weights=tensors, last=last)
+
+
+def data(target):
+    """Inputs, and targets of a kind: numbers, labels, distributions, sides."""
+    random = np.random.RandomState(7)
+    x = np.round(random.uniform(-1, 1, (ROWS, 5)), 3).astype(np.float32)
+    y = np.round(random.uniform(-2, 2, (ROWS, 3)), 3).astype(np.float32)
+    if target == "labels":
+        y = random.randint(0, 3, ROWS).astype(np.int64)
+    if target == "distributions":
+        y = np.exp(y) * (np.abs(y) > 0.3)
+        y = (y / y.sum(axis=1, keepdims=True)).astype(np.float32)
+    if target == "sides":
+        y = np.where(y > 0, 1, -1).astype(np.float32)
+    return x, y
+
+
+def batch(array, step):
+    first = step * BATCH % ROWS
+    return array[first:first + BATCH]

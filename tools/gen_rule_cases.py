@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+# Writes tests/train/rules/*.json: tools/gen_rule_cases.py [NAME..], with an interpreter that has torch, or jax and optax
+# SPDX-License-Identifier: Apache-2.0
+"""What losses and optimizers of data/training/ must do comes from PyTorch or optax, in double precision; Cameo is not asked.
+
+A row says how `cameo prepare` is called and what the reference is. Rows whose reference is not installed are left as they
+are; the first line printed says which.
+"""
+import json
+import pathlib
+import sys
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "train"))
+import rule_problem as problem  # noqa: E402
+
+try:
+    import torch
+    import torch.nn.functional as F
+except ImportError:
+    torch = None
+try:
+    import jax
+    import optax
+    jax.config.update("jax_enable_x64", True)
+except ImportError:
+    optax = None
+
+
+# Losses: target, the operator before the output, reference. They are trained with SGD.
+LOSSES = {
+    "huber": ("numbers", "Identity", lambda x, y: F.huber_loss(x, y)),
+}
+# Optimizers: flags, what makes the reference.
+TORCH = {
+    "adamw": (["--lr", "0.02", "--weight-decay", "0.1"], lambda ps: torch.optim.AdamW(ps, lr=0.02, weight_decay=0.1)),
+}
+OPTAX = {
+}
+
+
+def with_torch(target, last, loss, make):
+    values = {name: torch.tensor(value, dtype=torch.float64, requires_grad=True)
+              for name, value in problem.weights().items()}
+    optimizer = make(list(values.values()))
+    inputs, targets = problem.data(target)
+    losses = []
+    for step in range(problem.STEPS):
+        x = torch.tensor(problem.batch(inputs, step), dtype=torch.float64)
+        y = torch.tensor(problem.batch(targets, step))
+        s = torch.tanh(x @ values["w1"] + values["b1"]) @ values["w2"] + values["b2"]
+        if last == "LogSoftmax":
+            s = F.log_softmax(s, dim=-1)
+        value = loss(s, y.double() if y.is_floating_point() else y)
+        optimizer.zero_grad()
+        value.backward()
+        optimizer.step()
+        losses.append(value.item())
+    return losses, {name: value.detach().numpy() for name, value in values.items()}
+
+
+def with_optax(make):
+    values = {name: jax.numpy.asarray(value, "float64") for name, value in problem.weights().items()}
+    optimizer = make()
+    state = optimizer.init(values)
+    inputs, targets = problem.data("numbers")
+    losses = []
+
+    def loss(w, x, y):
+        s = jax.numpy.tanh(x @ w["w1"] + w["b1"]) @ w["w2"] + w["b2"]
+        return ((s - y) ** 2).mean()
+
+    for step in range(problem.STEPS):
+        x, y = (np.float64(problem.batch(array, step)) for array in (inputs, targets))
+        value, gradients = jax.value_and_grad(loss)(values, x, y)
+        updates, state = optimizer.update(gradients, state, values)
+        values = optax.apply_updates(values, updates)
+        losses.append(float(value))
+    return losses, {name: np.asarray(value) for name, value in values.items()}
+
+
+def write(name, row, results):
+    losses, values = results
+    path = ROOT / "tests" / "train" / "rules" / f"{name}.json"
+    row = {**row, "losses": [float(f"{x:.9g}") for x in losses],
+           "weights": {k: [float(f"{x:.9g}") for x in np.ravel(v)] for k, v in values.items()}}
+    path.write_text(json.dumps(row, indent=1) + "\n", encoding="utf-8")
+    print(path.name)
+
+
+def main():
+    chosen = sys.argv[1:]
+    print(f"torch: {'there' if torch else 'missing'}, optax: {'there' if optax else 'missing'}")
+    for name, (target, last, loss) in LOSSES.items():
+        if torch and (not chosen or name in chosen):
+            row = {"target": target, "last": last, "flags": ["--loss", name, "--optimizer", "sgd", "--lr", "0.5"]}
+            write(name, row, with_torch(target, last, loss, lambda ps: torch.optim.SGD(ps, lr=0.5)))
+    for table, there in ((TORCH, torch), (OPTAX, optax)):
+        for name, (flags, make) in table.items():
+            if not there or (chosen and name not in chosen):
+                continue
+            row = {"target": "numbers", "last": "Identity", "flags": ["--loss", "mse", "--optimizer", name, *flags]}
+            write(name, row, with_torch("numbers", "Identity", F.mse_loss, make) if table is TORCH else with_optax(make))
+
+
+if __name__ == "__main__":
+    main()
