@@ -29,9 +29,15 @@ except ImportError:
     optax = None
 
 
+def focal(x, y):
+    entropy = F.cross_entropy(x, y, reduction="none")
+    return ((1 - torch.exp(-entropy)) ** 2 * entropy).mean()
+
+
 # Losses: target, the operator before the output, reference. They are trained with SGD.
 LOSSES = {
     "huber": ("numbers", "Identity", lambda x, y: F.huber_loss(x, y)),
+    "focal": ("labels", "Identity", focal),
 }
 # Optimizers: flags, what makes the reference.
 TORCH = {
