@@ -34,10 +34,15 @@ def focal(x, y):
     return ((1 - torch.exp(-entropy)) ** 2 * entropy).mean()
 
 
+def kl_div(x, y):
+    return F.kl_div(x, y, reduction="mean")
+
+
 # Losses: target, the operator before the output, reference. They are trained with SGD.
 LOSSES = {
     "huber": ("numbers", "Identity", lambda x, y: F.huber_loss(x, y)),
     "focal": ("labels", "Identity", focal),
+    "kl-div": ("distributions", "LogSoftmax", kl_div),
 }
 # Optimizers: flags, what makes the reference.
 TORCH = {
