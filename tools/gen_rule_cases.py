@@ -34,6 +34,10 @@ def focal(x, y):
     return ((1 - torch.exp(-entropy)) ** 2 * entropy).mean()
 
 
+def cosine(x, y):
+    return F.cosine_embedding_loss(x, y, torch.ones(len(x), dtype=x.dtype))
+
+
 def kl_div(x, y):
     return F.kl_div(x, y, reduction="mean")
 
@@ -43,6 +47,7 @@ LOSSES = {
     "huber": ("numbers", "Identity", lambda x, y: F.huber_loss(x, y)),
     "focal": ("labels", "Identity", focal),
     "kl-div": ("distributions", "LogSoftmax", kl_div),
+    "cosine": ("numbers", "Identity", cosine),
 }
 # Optimizers: flags, what makes the reference.
 TORCH = {
