@@ -38,6 +38,10 @@ def cosine(x, y):
     return F.cosine_embedding_loss(x, y, torch.ones(len(x), dtype=x.dtype))
 
 
+def hinge(x, y):
+    return torch.clamp(1 - x * y, min=0).mean()
+
+
 def kl_div(x, y):
     return F.kl_div(x, y, reduction="mean")
 
@@ -48,6 +52,7 @@ LOSSES = {
     "focal": ("labels", "Identity", focal),
     "kl-div": ("distributions", "LogSoftmax", kl_div),
     "cosine": ("numbers", "Identity", cosine),
+    "hinge": ("sides", "Identity", hinge),
 }
 # Optimizers: flags, what makes the reference.
 TORCH = {
