@@ -59,6 +59,7 @@ TORCH = {
     "adamw": (["--lr", "0.02", "--weight-decay", "0.1"], lambda ps: torch.optim.AdamW(ps, lr=0.02, weight_decay=0.1)),
 }
 OPTAX = {
+    "lion": (["--lr", "0.01", "--weight-decay", "0.1"], lambda: optax.lion(0.01, weight_decay=0.1)),
 }
 
 
