@@ -60,6 +60,7 @@ TORCH = {
 }
 OPTAX = {
     "lion": (["--lr", "0.01", "--weight-decay", "0.1"], lambda: optax.lion(0.01, weight_decay=0.1)),
+    "lamb": (["--lr", "0.02", "--weight-decay", "0.1"], lambda: optax.lamb(0.02, weight_decay=0.1)),
 }
 
 
