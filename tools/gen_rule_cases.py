@@ -61,6 +61,8 @@ TORCH = {
                   lambda ps: torch.optim.Adafactor(ps, lr=0.05, eps=(1e-7, 1e-3), weight_decay=0.1)),
     "adamax": (["--lr", "0.02", "--weight-decay", "0.1"],
                lambda ps: torch.optim.Adamax(ps, lr=0.02, weight_decay=0.1)),
+    "nadam": (["--lr", "0.02", "--weight-decay", "0.1"],
+              lambda ps: torch.optim.NAdam(ps, lr=0.02, weight_decay=0.1)),
 }
 OPTAX = {
     "lion": (["--lr", "0.01", "--weight-decay", "0.1"], lambda: optax.lion(0.01, weight_decay=0.1)),
