@@ -63,6 +63,8 @@ TORCH = {
                lambda ps: torch.optim.Adamax(ps, lr=0.02, weight_decay=0.1)),
     "nadam": (["--lr", "0.02", "--weight-decay", "0.1"],
               lambda ps: torch.optim.NAdam(ps, lr=0.02, weight_decay=0.1)),
+    "radam": (["--lr", "0.02", "--weight-decay", "0.1"],
+              lambda ps: torch.optim.RAdam(ps, lr=0.02, weight_decay=0.1)),
 }
 OPTAX = {
     "lion": (["--lr", "0.01", "--weight-decay", "0.1"], lambda: optax.lion(0.01, weight_decay=0.1)),
