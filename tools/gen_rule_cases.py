@@ -67,6 +67,8 @@ TORCH = {
               lambda ps: torch.optim.RAdam(ps, lr=0.02, weight_decay=0.1)),
     "adadelta": (["--lr", "2", "--weight-decay", "0.1", "--settings", "rho=0.8"],
                  lambda ps: torch.optim.Adadelta(ps, lr=2, rho=0.8, weight_decay=0.1)),
+    "asgd": (["--lr", "0.1", "--settings", "lambd=0.1,t0=6"],
+             lambda ps: torch.optim.ASGD(ps, lr=0.1, lambd=0.1, t0=6)),
 }
 OPTAX = {
     "lion": (["--lr", "0.01", "--weight-decay", "0.1"], lambda: optax.lion(0.01, weight_decay=0.1)),
