@@ -204,8 +204,9 @@ static const char *choice(struct reader *r, const char *const *words, const char
 
 static void write_loss(struct text *out, const struct rule *rule, size_t number)
 {
-    static const char *const targets[] = {"same", "classes", NULL};
-    static const char *const target_constants[] = {"CM_TARGET_SAME", "CM_TARGET_CLASSES"};
+    static const char *const targets[] = {"same", "classes", "sequences", NULL};
+    static const char *const target_constants[] = {"CM_TARGET_SAME", "CM_TARGET_CLASSES",
+                                                   "CM_TARGET_SEQUENCES"};
     static const char *const contents[] = {"softmax", "sigmoid", NULL};
     static const char *const content_constants[] = {"CM_CONTAINS_SOFTMAX", "CM_CONTAINS_SIGMOID"};
     struct reader r = value_of(rule, "target");

@@ -112,6 +112,19 @@ static struct cm_str target_name(struct cm_preparation *p)
     return name;
 }
 
+/* Rows of class numbers, as many as the prediction has samples. */
+static cm_value add_sequences(struct cm_preparation *p, const struct cm_type *type)
+{
+    const struct cm_dim dims[] = {type->rank == 3 ? type->dims[0] : CM_DIM_ANY, CM_DIM_ANY};
+
+    if (type->rank != CM_RANK_UNKNOWN && type->rank != 3)
+        cm_preparation_block(
+            p, "%s needs a prediction of rank 3 (samples, frames, classes), this one has rank %d",
+            p->options->loss, type->rank);
+    return cm_graph_add_input(p->build.graph, target_name(p),
+                              cm_type_tensor(p->arena, CM_INT64, 2, dims));
+}
+
 /* The target as the loss wants it: like the prediction, or that without its classes. */
 static cm_value add_target(struct cm_preparation *p, const struct cm_type *type, int class_axis)
 {
@@ -310,11 +323,12 @@ enum cm_status cm_loss(struct cm_preparation *p, cm_value prediction, cm_value *
     const struct cm_loss_rule *rule = cm_loss_rule_find(name);
     const bool by_class = rule && rule->target == CM_TARGET_CLASSES;
     const struct cm_type *type = cm_preparation_type(p, prediction);
+    const bool by_sequence = rule && rule->target == CM_TARGET_SEQUENCES;
     const int axis = by_class ? class_axis(p, type) : -1;
 
     if (axis < 0 && p->options->class_axis != 1)
         cm_preparation_block(p, "%s does not use classes: class_axis does not apply", name);
-    const cm_value from = cm_bypass(p, rule, prediction, axis);
+    const cm_value from = cm_bypass(p, rule, prediction, by_sequence ? type->rank - 1 : axis);
     if (!rule && is_file(name))
         return foreign_loss(p, from, loss);
     if (axis == 1 && type->rank > 2) {
@@ -324,7 +338,7 @@ enum cm_status cm_loss(struct cm_preparation *p, cm_value prediction, cm_value *
     }
     cm_value x = widen(p, from, &type), y = 0;
     if (rule)
-        y = add_target(p, type, axis);
+        y = by_sequence ? add_sequences(p, type) : add_target(p, type, axis);
     if (axis > 1)
         x = classes_first(p, x, axis, type->rank);
     const struct cm_str called = cm_preparation_name(p, "loss");

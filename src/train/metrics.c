@@ -239,6 +239,23 @@ static enum cm_status add_numbers(struct cm_metrics *m, const struct batch *b, s
     return m->loss ? cm_metrics_lose_rows(m, b->scores, b->targets, b->rows, err) : CM_OK;
 }
 
+/* Of sequences, nothing but the loss is known. */
+static enum cm_status add_sequences(struct cm_metrics *m, const struct batch *b,
+                                    struct cm_error *err)
+{
+    for (size_t i = 0; i < m->n_wishes; i++)
+        if (m->wishes[i].measure != CM_MEASURE_LOSS)
+            return cm_fail(err, CM_BAD_ARGUMENT,
+                           "metric '%s' is not computed of sequences, which loss '%s' compares",
+                           cm_measure_names[m->wishes[i].measure], m->loss->name);
+    if (!b->scores || b->scores->shape.rank != 3 || b->scores->shape.dims[0] < b->rows ||
+        b->targets->shape.rank != 2)
+        return cm_fail(err, CM_BAD_ARGUMENT,
+                       "loss '%s' needs scores of rank 3 and targets of rank 2", m->loss->name);
+    m->samples += b->rows;
+    return cm_metrics_lose_rows(m, b->scores, b->targets, b->rows, err);
+}
+
 enum cm_status cm_metrics_add(struct cm_metrics *m, const struct cm_tensor *labels,
                               const struct cm_tensor *scores, const struct cm_tensor *targets,
                               int64_t rows, struct cm_error *err)
@@ -250,6 +267,8 @@ enum cm_status cm_metrics_add(struct cm_metrics *m, const struct cm_tensor *labe
         return cm_fail(err, CM_BAD_ARGUMENT, "predictions and targets must be real numbers");
     if (b.per_row < 0)
         return cm_fail(err, CM_BAD_ARGUMENT, "the targets have no rows");
+    if (m->loss && m->loss->target == CM_TARGET_SEQUENCES)
+        return add_sequences(m, &b, err);
     if (labels && row_size(labels, rows) != b.per_row)
         return do_not_fit("labels", labels, targets, err);
     if (scores && row_size(scores, rows) < 0)

@@ -176,23 +176,34 @@ enum cm_status cm_metrics_lose_number(struct cm_metrics *m, double x, double tar
     return g->count == g->room ? cm_metrics_finish_loss(m, err) : CM_OK;
 }
 
+/* The first rows, as numbers of this type. */
+static enum cm_status copy_rows(const struct cm_tensor *from, const struct cm_shape *like,
+                                enum cm_dtype dtype, int64_t rows, struct cm_tensor *out,
+                                struct cm_error *err)
+{
+    struct cm_shape shape = *like;
+
+    shape.dims[0] = rows;
+    CM_TRY(cm_tensor_new(dtype, &shape, out, err));
+    for (int64_t i = 0; i < cm_shape_span(&shape, 0, shape.rank); i++)
+        cm_tensor_set_real(out, i, cm_tensor_real(from, i));
+    return CM_OK;
+}
+
 enum cm_status cm_metrics_lose_rows(struct cm_metrics *m, const struct cm_tensor *scores,
                                     const struct cm_tensor *targets, int64_t rows,
                                     struct cm_error *err)
 {
-    struct cm_shape shape = scores->shape;
+    const bool by_sequence = m->loss->target == CM_TARGET_SEQUENCES;
     struct cm_tensor x, y;
 
-    shape.dims[0] = rows;
-    CM_TRY(cm_tensor_new(CM_DOUBLE, &shape, &x, err));
-    enum cm_status status = cm_tensor_new(CM_DOUBLE, &shape, &y, err);
+    CM_TRY(copy_rows(scores, &scores->shape, CM_DOUBLE, rows, &x, err));
+    enum cm_status status = by_sequence
+                                ? copy_rows(targets, &targets->shape, CM_INT64, rows, &y, err)
+                                : copy_rows(targets, &x.shape, CM_DOUBLE, rows, &y, err);
     if (status == CM_OK) {
-        const int64_t count = cm_shape_span(&shape, 0, shape.rank);
+        const int64_t count = by_sequence ? rows : cm_shape_span(&x.shape, 0, x.shape.rank);
 
-        for (int64_t i = 0; i < count; i++) {
-            ((double *)x.data)[i] = cm_tensor_real(scores, i);
-            ((double *)y.data)[i] = cm_tensor_real(targets, i);
-        }
         status = add_mean(m, &x, &y, (double)count, err);
         cm_tensor_drop(&y);
     }

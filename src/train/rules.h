@@ -17,8 +17,10 @@ struct cm_rule_number {
 };
 
 enum cm_loss_target {
-    CM_TARGET_SAME,   /* numbers, of the shape of the prediction */
-    CM_TARGET_CLASSES /* class numbers; an axis of the prediction is over classes */
+    CM_TARGET_SAME,     /* numbers, of the shape of the prediction */
+    CM_TARGET_CLASSES,  /* class numbers; an axis of the prediction is over classes */
+    CM_TARGET_SEQUENCES /* a row of class numbers for each sample, negative ones behind them; the
+                           prediction has samples, frames and classes */
 };
 
 enum cm_loss_contains { CM_CONTAINS_NOTHING, CM_CONTAINS_SOFTMAX, CM_CONTAINS_SIGMOID };

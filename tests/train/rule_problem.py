@@ -22,19 +22,37 @@ def weights():
             for name, shape in shapes.items()}
 
 
+FRAMES = """<ir_version: 8, opset_import: ["" : 17]>
+rules (float[n,6,5] x) => (float[n,6,3] y)
+<{weights}>
+{{
+  a = MatMul (x, w1)
+  b = Add (a, b1)
+  h = Tanh (b)
+  s = MatMul (h, w2)
+  y = Add (s, b2)
+}}
+"""
+
+
 def text(last):
-    """The network in ONNX's text form; last: the operator before the output."""
+    """The network in ONNX's text form; last: the operator before the output, or "frames": six frames a row."""
     tensors = ", ".join(
         f"float[{','.join(map(str, value.shape))}] {name} = {{{', '.join(repr(float(v)) for v in value.ravel())}}}"
         for name, value in weights().items())
-    return NETWORK.format(weights=tensors, last=last)
+    return (FRAMES if last == "frames" else NETWORK).format(weights=tensors, last=last)
 
 
 def data(target):
-    """Inputs, and targets of a kind: numbers, labels, distributions, sides."""
+    """Inputs, and targets of a kind: numbers, labels, distributions, sides, sequences."""
     random = np.random.RandomState(7)
     x = np.round(random.uniform(-1, 1, (ROWS, 5)), 3).astype(np.float32)
     y = np.round(random.uniform(-2, 2, (ROWS, 3)), 3).astype(np.float32)
+    if target == "sequences":
+        x = np.round(random.uniform(-1, 1, (ROWS, 6, 5)), 3).astype(np.float32)
+        y = random.randint(1, 3, (ROWS, 2)).astype(np.int64)
+        y[::4, 1] = -1
+        y[5] = -1
     if target == "labels":
         y = random.randint(0, 3, ROWS).astype(np.int64)
     if target == "distributions":
