@@ -46,12 +46,18 @@ def kl_div(x, y):
     return F.kl_div(x, y, reduction="mean")
 
 
+def ctc(x, y):
+    frames = torch.full((len(x),), x.shape[1])
+    return F.ctc_loss(x.log_softmax(-1).transpose(0, 1), y.clamp(min=0), frames, (y >= 0).sum(1))
+
+
 # Losses: target, the operator before the output, reference. They are trained with SGD.
 LOSSES = {
     "huber": ("numbers", "Identity", lambda x, y: F.huber_loss(x, y)),
     "focal": ("labels", "Identity", focal),
     "kl-div": ("distributions", "LogSoftmax", kl_div),
     "cosine": ("numbers", "Identity", cosine),
+    "ctc": ("sequences", "frames", ctc),
     "hinge": ("sides", "Identity", hinge),
 }
 # Optimizers: flags, what makes the reference.
