@@ -88,6 +88,10 @@ int cli_training_read(const char *command, struct cameo_prepare_options *out)
     out->train = f->train;
     out->freeze = f->freeze;
     out->settings = f->settings;
+    out->no_decay = f->no_decay;
+    out->no_decay_vectors = f->no_decay_vectors;
+    out->lr_for = f->lr_for;
+    read_real(&r, "--warmup-from", f->warmup_from, &out->warmup_from);
     out->keep_opset = f->keep_opset;
     out->keep_tied = f->keep_tied;
     out->keep_untied = f->keep_untied;
@@ -126,6 +130,9 @@ static const struct {
              {"--beta2", &cli_training.beta2},
              {"--epsilon", &cli_training.epsilon},
              {"--settings", &cli_training.settings},
+             {"--no-decay", &cli_training.no_decay},
+             {"--lr-for", &cli_training.lr_for},
+             {"--warmup-from", &cli_training.warmup_from},
              {"--schedule", &cli_training.schedule},
              {"--schedule-steps", &cli_training.schedule_steps},
              {"--schedule-factor", &cli_training.schedule_factor},

@@ -13,7 +13,8 @@ struct cli_training_flags {
     const char *lr, *momentum, *weight_decay, *beta1, *beta2, *epsilon;
     const char *schedule, *warmup, *schedule_steps, *schedule_factor;
     const char *clip_norm, *accumulate, *train, *freeze, *class_axis, *settings;
-    bool keep_opset, keep_tied, keep_untied;
+    const char *no_decay, *lr_for, *warmup_from;
+    bool keep_opset, keep_tied, keep_untied, no_decay_vectors;
 };
 extern struct cli_training_flags cli_training;
 
@@ -62,6 +63,23 @@ extern struct cli_training_flags cli_training;
          "of the step schedule (0.1)", CLI_TEXT, &cli_training.schedule_factor},                     \
         {"--warmup",          NULL, "N", "updates over which the rate rises", CLI_TEXT,              \
          &cli_training.warmup},                                                                      \
+        {"--warmup-from",                                                                            \
+         NULL,                                                                                       \
+         "X",                                                                                        \
+         "where the rate begins to rise: 0 as Hugging Face's",                                       \
+         CLI_TEXT,                                                                                   \
+         &cli_training.warmup_from},                                                                 \
+        {"--no-decay",          NULL, "REGEX", "weights whose names match do not decay", CLI_TEXT,   \
+         &cli_training.no_decay},                                                                    \
+        {"--no-decay-vectors",                                                                       \
+         NULL,                                                                                       \
+         NULL,                                                                                       \
+         "biases and scales of norms do not decay",                                                  \
+         CLI_FLAG,                                                                                   \
+         &cli_training.no_decay_vectors},                                                            \
+        {"--lr-for", NULL,                                                                           \
+         "REGEX=X",  "a rate of their own; several with ';' between them",                           \
+         CLI_TEXT,   &cli_training.lr_for},                                                          \
         {"--clip-norm",          NULL, "X", "gradients are scaled down to this norm", CLI_TEXT,      \
          &cli_training.clip_norm},                                                                   \
         {"--accumulate",                                                                             \

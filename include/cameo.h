@@ -2316,6 +2316,15 @@ struct cameo_prepare_options {
     /* A table of an embedding and its transpose, which the output layer reads, are one weight that
      * exporters write twice, and are trained as one; true: as the two they are in the file */
     bool keep_untied;
+    /* Weights whose names match, and with no_decay_vectors those of fewer than two axes (biases,
+     * scales of norms), have no weight decay; NULL: all others have */
+    const char *no_decay;
+    /* "REGEX=X", several with ";" between them: weights with a rate of their own */
+    const char *lr_for;
+    /* The part of the rate that the first update of a warmup has (Hugging Face's begin at 0);
+     * negative: 1 / warmup */
+    double warmup_from;
+    bool no_decay_vectors;
     /* Further settings of the optimizer or the loss, "rho=0.95,gamma=1"; NULL: their defaults */
     const char *settings;
 };
@@ -2323,7 +2332,8 @@ struct cameo_prepare_options {
 #define CAMEO_PREPARE_OPTIONS_INIT                                                                 \
     {                                                                                              \
         sizeof(struct cameo_prepare_options), 0, 0, 0, 0, -1, -1, -1, -1, -1, -1,                  \
-            CAMEO_SCHEDULE_CONSTANT, 0, 0, 0.1, 0, 1, 0, 0, false, 1, false, false, 0              \
+            CAMEO_SCHEDULE_CONSTANT, 0, 0, 0.1, 0, 1, 0, 0, false, 1, false, false, 0, 0, -1,      \
+            false, 0                                                                               \
     }
 
 /* Whether an initializer is trained, and why or why not. */

@@ -82,6 +82,54 @@ OPTAX = {
 }
 
 
+class Scheduled:
+    """An optimizer whose rate follows a function of the number of updates so far."""
+
+    def __init__(self, optimizer, rate):
+        self.optimizer = optimizer
+        self.scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
+
+    def zero_grad(self):
+        self.optimizer.zero_grad()
+
+    def step(self):
+        self.optimizer.step()
+        self.scheduler.step()
+
+
+def groups(ps, settings):
+    """A group for each weight: w1, b1, w2, b2."""
+    return [{"params": [p], **extra} for p, extra in zip(ps, settings, strict=True)]
+
+
+def smoothed(x, y):
+    return F.cross_entropy(x, y, label_smoothing=0.2)
+
+
+def no_decay(ps):
+    none = {"weight_decay": 0}
+    return torch.optim.AdamW(groups(ps, [{}, none, none, none]), lr=0.02, weight_decay=0.5)
+
+
+def lr_for(ps):
+    return torch.optim.AdamW(groups(ps, [{"lr": 0.1}, {}, {"lr": 0.1}, {"lr": 0.001, "weight_decay": 0}]), lr=0.02,
+                             weight_decay=0.5)
+
+
+# Settings that all rules have: flags, target, the operator before the output, loss, optimizer.
+SETTINGS = {
+    "label-smoothing": (["--loss", "cross-entropy", "--optimizer", "sgd", "--lr", "0.5", "--settings", "smoothing=0.2"],
+                        "labels", "Identity", smoothed, lambda ps: torch.optim.SGD(ps, lr=0.5)),
+    "no-decay": (["--loss", "mse", "--optimizer", "adamw", "--lr", "0.02", "--weight-decay", "0.5", "--no-decay", "^w2$",
+                  "--no-decay-vectors"], "numbers", "Identity", lambda x, y: F.mse_loss(x, y), no_decay),
+    "lr-for": (["--loss", "mse", "--optimizer", "adamw", "--lr", "0.02", "--weight-decay", "0.5", "--no-decay", "^b2$",
+                "--lr-for", "^w=0.1;2$=0.001"], "numbers", "Identity", lambda x, y: F.mse_loss(x, y), lr_for),
+    "warmup-from": (["--loss", "mse", "--optimizer", "sgd", "--lr", "0.3", "--warmup", "10", "--warmup-from", "0"],
+                    "numbers", "Identity", lambda x, y: F.mse_loss(x, y),
+                    lambda ps: Scheduled(torch.optim.SGD(ps, lr=0.3), lambda t: min(1, t / 10))),
+}
+
+
 def with_torch(target, last, loss, make):
     values = {name: torch.tensor(value, dtype=torch.float64, requires_grad=True)
               for name, value in problem.weights().items()}
@@ -138,6 +186,9 @@ def main():
         if torch and (not chosen or name in chosen):
             row = {"target": target, "last": last, "flags": ["--loss", name, "--optimizer", "sgd", "--lr", "0.5"]}
             write(name, row, with_torch(target, last, loss, lambda ps: torch.optim.SGD(ps, lr=0.5)))
+    for name, (flags, target, last, loss, make) in SETTINGS.items():
+        if torch and (not chosen or name in chosen):
+            write(name, {"target": target, "last": last, "flags": flags}, with_torch(target, last, loss, make))
     for table, there in ((TORCH, torch), (OPTAX, optax)):
         for name, (flags, make) in table.items():
             if not there or (chosen and name not in chosen):

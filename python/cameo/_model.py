@@ -172,9 +172,13 @@ def prepare_options(options: dict[str, Any]) -> dict[str, Any]:
     """Options of prepare as the library has them; None: its own default."""
     made = {name: value for name, value in options.items() if value is not None}
     for name, value in made.items():
-        if name in ("lr", "momentum", "weight_decay", "beta1", "beta2", "epsilon"):
+        if name in ("lr", "momentum", "weight_decay", "beta1", "beta2", "epsilon", "warmup_from"):
             made[name] = _check.number(name, value)
-        elif name in ("train", "freeze"):
+        elif name == "lr_for":
+            if not isinstance(value, Mapping):
+                raise _cameo.ArgumentError("lr_for: expected a dict of rates by expression, such as {'^head': 0.01}")
+            made[name] = ";".join(f"{key}={_check.number(f'lr_for[{key!r}]', x)!r}" for key, x in value.items())
+        elif name in ("train", "freeze", "no_decay"):
             _check.text(name, value, "a regular expression over names of initializers, such as '^(a|b)$'")
         elif name in ("loss", "optimizer", "output", "target", "schedule"):
             _check.text(name, value)
@@ -538,7 +542,9 @@ class Model(_check.Fixed):
                 schedule_factor: float = 0.1, clip_norm: float = 0.0, accumulate: int = 1, train: str | None = None,
                 freeze: str | None = None, keep_opset: bool = False, class_axis: int = 1,
                 keep_tied: bool = False, keep_untied: bool = False,
-                settings: Mapping[str, float] | None = None) -> Model:
+                settings: Mapping[str, float] | None = None, no_decay: str | None = None,
+                no_decay_vectors: bool = False, lr_for: Mapping[str, float] | None = None,
+                warmup_from: float | None = None) -> Model:
         """Makes the model trainable and returns it; report says what is trained and why.
 
         loss is cross-entropy, nll, mse, l1, huber, bce, bce-logits, a model file, or "output:NAME" for one that the
@@ -547,7 +553,8 @@ class Model(_check.Fixed):
         names so. schedule is
         constant, step, cosine or linear, over schedule_steps updates, warmup of them rising. train and freeze are
         regular expressions over names of initializers. settings are further numbers of the optimizer or the loss, such as
-        {"rho": 0.95}.
+        {"rho": 0.95}. Weights whose names match no_decay have no weight decay, nor have biases and scales of norms with
+        no_decay_vectors; lr_for gives rates by expression; warmup_from is where a warmup begins, 0 as Hugging Face's.
 
         >>> import cameo
         >>> model = cameo.load('''<ir_version: 8, opset_import: ["" : 17]>
@@ -564,7 +571,8 @@ class Model(_check.Fixed):
             beta1=beta1, beta2=beta2, epsilon=epsilon, output=output, target=target, schedule=schedule, warmup=warmup,
             schedule_steps=schedule_steps, schedule_factor=schedule_factor, clip_norm=clip_norm,
             accumulate=accumulate, train=train, freeze=freeze, keep_opset=keep_opset, class_axis=class_axis,
-            keep_tied=keep_tied, keep_untied=keep_untied, settings=settings)))
+            keep_tied=keep_tied, keep_untied=keep_untied, settings=settings, no_decay=no_decay,
+            no_decay_vectors=no_decay_vectors, lr_for=lr_for, warmup_from=warmup_from)))
         return self._become(row[0], preparation(row[1]))
 
     def strip(self) -> Model:

@@ -25,22 +25,46 @@ PyObject *ext_preparation(const struct cameo_preparation *report)
 /* Options by the names of struct cameo_prepare_options, out of a dict. */
 bool ext_prepare_options(PyObject *dict, struct cameo_prepare_options *o)
 {
-    static char *names[] = {
-        "loss",           "output",          "target",    "optimizer",   "lr",       "momentum",
-        "weight_decay",   "beta1",           "beta2",     "epsilon",     "schedule", "warmup",
-        "schedule_steps", "schedule_factor", "clip_norm", "accumulate",  "train",    "freeze",
-        "keep_opset",     "class_axis",      "keep_tied", "keep_untied", "settings", NULL};
-    int schedule = 0, keep_opset = 0, keep_tied = 0, keep_untied = 0;
+    static char *names[] = {"loss",
+                            "output",
+                            "target",
+                            "optimizer",
+                            "lr",
+                            "momentum",
+                            "weight_decay",
+                            "beta1",
+                            "beta2",
+                            "epsilon",
+                            "schedule",
+                            "warmup",
+                            "schedule_steps",
+                            "schedule_factor",
+                            "clip_norm",
+                            "accumulate",
+                            "train",
+                            "freeze",
+                            "keep_opset",
+                            "class_axis",
+                            "keep_tied",
+                            "keep_untied",
+                            "no_decay",
+                            "lr_for",
+                            "warmup_from",
+                            "no_decay_vectors",
+                            "settings",
+                            NULL};
+    int schedule = 0, keep_opset = 0, keep_tied = 0, keep_untied = 0, no_decay_vectors = 0;
     long long warmup = o->warmup, steps = o->schedule_steps, accumulate = o->accumulate,
               axis = o->class_axis;
     PyObject *none = PyTuple_New(0);
 
-    if (!none || !PyArg_ParseTupleAndKeywords(
-                     none, dict, "|$zzzzddddddiLLddLzzpLppz", names, &o->loss, &o->output,
-                     &o->target, &o->optimizer, &o->lr, &o->momentum, &o->weight_decay, &o->beta1,
-                     &o->beta2, &o->epsilon, &schedule, &warmup, &steps, &o->schedule_factor,
-                     &o->clip_norm, &accumulate, &o->train, &o->freeze, &keep_opset, &axis,
-                     &keep_tied, &keep_untied, &o->settings)) {
+    if (!none ||
+        !PyArg_ParseTupleAndKeywords(
+            none, dict, "|$zzzzddddddiLLddLzzpLppzzdpz", names, &o->loss, &o->output, &o->target,
+            &o->optimizer, &o->lr, &o->momentum, &o->weight_decay, &o->beta1, &o->beta2,
+            &o->epsilon, &schedule, &warmup, &steps, &o->schedule_factor, &o->clip_norm,
+            &accumulate, &o->train, &o->freeze, &keep_opset, &axis, &keep_tied, &keep_untied,
+            &o->no_decay, &o->lr_for, &o->warmup_from, &no_decay_vectors, &o->settings)) {
         Py_XDECREF(none);
         return false;
     }
@@ -53,6 +77,7 @@ bool ext_prepare_options(PyObject *dict, struct cameo_prepare_options *o)
     o->class_axis = axis;
     o->keep_tied = keep_tied;
     o->keep_untied = keep_untied;
+    o->no_decay_vectors = no_decay_vectors;
     return true;
 }
 

@@ -98,7 +98,11 @@ struct cm_prepare_options cm_api_prepare_options(const struct cameo_prepare_opti
                                        .keep_opset = o->keep_opset,
                                        .keep_tied = o->keep_tied,
                                        .keep_untied = o->keep_untied,
-                                       .settings = o->settings};
+                                       .settings = o->settings,
+                                       .no_decay = o->no_decay,
+                                       .no_decay_vectors = o->no_decay_vectors,
+                                       .lr_for = o->lr_for,
+                                       .warmup_from = or_default(o->warmup_from)};
 }
 
 static enum cm_status prepare_guarded(struct cm_guard *guard, void *arg)

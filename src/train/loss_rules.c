@@ -40,6 +40,21 @@ static cm_value operand(struct cm_preparation *p, const struct cm_loss_rule *rul
     return 0;
 }
 
+/* Settings that are not 0 are conditions of the function. */
+static const char *const *conditions(struct cm_preparation *p, const struct cm_loss_rule *rule)
+{
+    const struct cm_rule_number *setting = rule->settings;
+    size_t count = 0;
+
+    while (setting[count].name)
+        count++;
+    const char **words = CM_NEW_ARRAY(p->arena, const char *, count + 1);
+    for (count = 0; setting->name; setting++)
+        if (cm_preparation_setting(p, setting->name, setting->value) != 0)
+            words[count++] = setting->name;
+    return words;
+}
+
 static cm_value apply_rule(struct cm_preparation *p, const struct cm_loss_rule *rule,
                            struct cm_str called, cm_value x, cm_value y)
 {
@@ -47,7 +62,8 @@ static cm_value apply_rule(struct cm_preparation *p, const struct cm_loss_rule *
     cm_value result = 0;
 
     if (!p->build.status)
-        p->build.status = cm_formula_read(p->arena, rule->functions, NULL, NULL, &function, p->err);
+        p->build.status = cm_formula_read(p->arena, rule->functions, NULL, conditions(p, rule),
+                                          &function, p->err);
     if (p->build.status)
         return 0;
     cm_value *actuals = CM_NEW_ARRAY(p->arena, cm_value, function->input.count);

@@ -147,7 +147,85 @@ static void check_flags(struct cm_preparation *p, const struct flagged *named)
     if (preset_of(named, "nesterov") > 0 && o->momentum == 0)
         cm_preparation_block(p, "nesterov needs a momentum above 0");
     check_settings(p, named);
+    if (p->no_decay.flag && !(p->plan->groups[0].weight_decay > 0))
+        cm_preparation_block(p, "%s: no weight decays; give a weight_decay",
+                             o->no_decay ? "no_decay" : "no_decay_vectors");
+    if (!isnan(o->warmup_from) && !(o->warmup_from >= 0 && o->warmup_from < 1))
+        cm_preparation_block(p, "warmup_from is %g, must be at least 0 and below 1",
+                             o->warmup_from);
+    if (!isnan(o->warmup_from) && o->warmup == 0)
+        cm_preparation_block(p, "warmup_from needs a number of updates (warmup)");
     check_schedule(p);
+}
+
+/* ---- groups of flags ---- */
+
+/* "REGEX=X;REGEX=X" */
+static void read_rates(struct cm_preparation *p)
+{
+    const char *text = p->options->lr_for;
+    size_t most = 1;
+
+    for (const char *at = text; at && *at; at++)
+        most += *at == ';';
+    p->rates = CM_NEW_ARRAY(p->arena, struct cm_flag_group, most);
+    while (text && *text) {
+        const struct cm_str one = {text, strcspn(text, ";")};
+        char *copy = (char *)cm_arena_str(p->arena, one).data, *equals = strrchr(copy, '='), *end;
+        double lr = NAN;
+
+        if (equals && equals[1]) {
+            lr = strtod(equals + 1, &end);
+            lr = *end ? (double)NAN : lr;
+            *equals = '\0';
+        }
+        if (lr >= 0 && lr < INFINITY)
+            p->rates[p->n_rates++] = (struct cm_flag_group){
+                "lr_for", cm_preparation_pattern(p, "lr_for", copy), lr, false};
+        else
+            cm_preparation_block(p, "lr_for '%.100s': expected REGEX=X with X at least 0",
+                                 cm_arena_str(p->arena, one).data);
+        text += one.size + (text[one.size] == ';');
+    }
+}
+
+static void read_groups(struct cm_preparation *p)
+{
+    const struct cm_prepare_options *o = p->options;
+
+    read_rates(p);
+    if (!o->no_decay && !o->no_decay_vectors)
+        return;
+    p->no_decay = (struct cm_flag_group){
+        .flag = "no_decay", .pattern = cm_preparation_pattern(p, "no_decay", o->no_decay)};
+}
+
+size_t cm_update_group_of(struct cm_preparation *p, struct cm_str name, int rank)
+{
+    size_t rate = 0;
+
+    for (size_t i = 0; i < p->n_rates; i++)
+        if (p->rates[i].pattern && cm_preparation_matches(p, p->rates[i].pattern, name)) {
+            p->rates[i].is_found = true;
+            rate = rate ? rate : i + 1;
+        }
+    if (!p->no_decay.flag)
+        return rate;
+    const bool matches =
+        p->no_decay.pattern && cm_preparation_matches(p, p->no_decay.pattern, name);
+    p->no_decay.is_found = p->no_decay.is_found || matches;
+    return 2 * rate + (matches || (p->options->no_decay_vectors && rank < 2));
+}
+
+void cm_update_check_groups(struct cm_preparation *p)
+{
+    for (size_t i = 0; i < p->n_rates; i++)
+        if (p->rates[i].pattern && !p->rates[i].is_found)
+            cm_preparation_block(p, "lr_for: expression %zu matches no weight that is trained",
+                                 i + 1);
+    if (p->no_decay.pattern && !p->no_decay.is_found)
+        cm_preparation_block(p, "no_decay '%.100s' matches no weight that is trained",
+                             p->options->no_decay);
 }
 
 static const struct cm_plan *plan_of_flags(struct cm_preparation *p, const struct flagged *named)
@@ -157,8 +235,10 @@ static const struct cm_plan *plan_of_flags(struct cm_preparation *p, const struc
                                                  [CM_SCHEDULE_LINEAR] = CM_PHASE_LINEAR};
     const struct cm_prepare_options *o = p->options;
     struct cm_plan *plan = CM_NEW(p->arena, struct cm_plan);
-    struct cm_plan_group *group = CM_NEW(p->arena, struct cm_plan_group);
-    double *ends = CM_NEW_ARRAY(p->arena, double, 2);
+    const size_t apart = p->no_decay.flag ? 2 : 1, count = (p->n_rates + 1) * apart;
+    struct cm_plan_group *group = CM_NEW_ARRAY(p->arena, struct cm_plan_group, count);
+    double *from = CM_NEW_ARRAY(p->arena, double, count);
+    double *to = CM_NEW_ARRAY(p->arena, double, count);
     const char *names[FLAGS];
     double values[FLAGS];
 
@@ -171,11 +251,18 @@ static const struct cm_plan *plan_of_flags(struct cm_preparation *p, const struc
     for (size_t i = 0; i < FLAGS; i++)
         if (!isnan(values[i]))
             cm_group_field_set(group, cm_group_field_find(names[i]), values[i]);
-    ends[0] = group->lr;
+    for (size_t i = 0; i < count; i++) { /* by rate, then with and without decay */
+        group[i] = group[0];
+        if (i >= apart)
+            group[i].lr = p->rates[i / apart - 1].lr;
+        from[i] = group[i].lr;
+    }
+    for (size_t i = 1; i < count && apart == 2; i += 2)
+        group[i].weight_decay = 0;
     *plan = (struct cm_plan){.rule = (enum cm_update_rule)(named->rule - cm_optimizer_rules),
                              .arithmetic = named->like,
                              .groups = group,
-                             .n_groups = 1,
+                             .n_groups = count,
                              .clip = {CM_CLIP_GLOBAL, o->clip_norm}};
     p->warmup = o->warmup;
     if (o->schedule == CM_SCHEDULE_CONSTANT)
@@ -187,8 +274,8 @@ static const struct cm_plan *plan_of_flags(struct cm_preparation *p, const struc
         .length = (double)(o->schedule_steps - (o->schedule == CM_SCHEDULE_STEP ? 0 : o->warmup)),
         .factor = o->schedule_factor,
         .is_stepped = true,
-        .from = &ends[0],
-        .to = &ends[1]};
+        .from = from,
+        .to = to};
     return plan;
 }
 
@@ -322,6 +409,7 @@ void cm_update_check(struct cm_preparation *p)
         p->plan = o->plan;
         check_plan(p, o->plan);
     } else if (find_optimizer(o->optimizer, &named)) {
+        read_groups(p);
         p->plan = plan_of_flags(p, &named);
         check_flags(p, &named);
     } else {

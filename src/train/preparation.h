@@ -22,6 +22,14 @@ struct cm_piece {
     bool is_statistic;
 };
 
+/* Weights that flags give another rate, or no weight decay. */
+struct cm_flag_group {
+    const char *flag;
+    const regex_t *pattern;
+    double lr;
+    bool is_found;
+};
+
 /* A number that the algorithm holds or computes. */
 struct cm_prepared_scalar {
     const char *name;
@@ -73,9 +81,12 @@ struct cm_preparation {
     struct {
         struct cm_plan_state *items;
         size_t count, capacity;
-    } states;                      /* that the optimizer keeps, for the report */
-    const struct cm_plan *plan;    /* of the options, or what its flags mean */
-    int64_t warmup;                /* of the flags */
+    } states;                    /* that the optimizer keeps, for the report */
+    const struct cm_plan *plan;  /* of the options, or what its flags mean */
+    int64_t warmup;              /* of the flags */
+    struct cm_flag_group *rates; /* of the flags, as are: */
+    size_t n_rates;
+    struct cm_flag_group no_decay;
     struct cm_map planned;         /* with a plan of the options: names to groups, from 1 */
     struct cm_map gone;            /* names of what it loses to them, to 1; to 2 in bodies */
     const regex_t *train, *freeze; /* NULL: not given, or no such thing */
@@ -218,6 +229,10 @@ enum cm_dtype cm_wide_type(enum cm_dtype dtype);
 
 /* plan.c: sets p->plan, and says what cannot be done of it. */
 void cm_update_check(struct cm_preparation *p);
+/* The group that the flags put a weight in. */
+size_t cm_update_group_of(struct cm_preparation *p, struct cm_str name, int rank);
+/* Blocks where an expression of a flag matches no weight that is trained. */
+void cm_update_check_groups(struct cm_preparation *p);
 /* update.c: what is done with the gradients. */
 struct cm_trained_weight {
     cm_value value, gradient;

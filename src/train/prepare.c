@@ -178,8 +178,10 @@ static void add_updates(struct cm_preparation *p, const struct cm_trainables *li
         const uint64_t group = cm_map_get(&p->planned, one->name, 0);
         weight->value =
             one->is_constant ? cm_lift_constant(p, one->value, one->tensor) : one->value;
-        weight->group = group ? group - 1 : 0;
+        weight->group =
+            group ? group - 1 : cm_update_group_of(p, one->name, (int)one->tensor->dims.count);
     }
+    cm_update_check_groups(p);
     add_gradient(p, loss, weights, count);
     cm_update(p, weights, count);
 }

@@ -31,6 +31,12 @@ struct cm_prepare_options {
     int64_t
         accumulate; /* batches whose gradients are averaged before the weights move; 0 or 1: none
                      */
+    const char *no_decay;  /* weights whose names match do not decay; NULL: all do */
+    bool no_decay_vectors; /* nor do those of fewer than two axes: biases, scales of norms */
+    const char *lr_for;    /* "REGEX=X", several with ";" between them: weights with a rate of their
+                              own, the first that matches */
+    double warmup_from; /* the part of the rate that the first update has, as Hugging Face's 0; NAN:
+                           1 / warmup */
     const char *train, *freeze; /* POSIX extended regular expressions over initializer names
                                    and the framework's; NULL: the usual choice */
     const char *target;         /* name of the label input; NULL: "target" */
@@ -73,6 +79,7 @@ struct cm_prepare_report {
                                  .beta1 = NAN,                                                     \
                                  .beta2 = NAN,                                                     \
                                  .epsilon = NAN,                                                   \
+                                 .warmup_from = NAN,                                               \
                                  .schedule_factor = 0.1,                                           \
                                  .accumulate = 1,                                                  \
                                  .class_axis = 1})

@@ -208,11 +208,23 @@ static cm_value scale(const struct phase *phase, cm_value factor)
     return cm_emit(u->p, "Add", by_group(phase, "lr_end", is->to), more);
 }
 
-/* The first update has a rate already: (t + 1) / warmup. */
+/* from + (1 - from) * t / warmup */
+static cm_value rise_from(const struct phase *phase, cm_value warmup, double from)
+{
+    const cm_value done = TERM(phase, "part", "Div", EXACT(phase, "t"), warmup);
+    const cm_value begin = constant(phase, "warmup_from", from);
+    const cm_value rest = constant(phase, "warmup_rest", 1 - from);
+
+    return TERM(phase, "risen", "Add", begin, TERM(phase, "rise", "Mul", rest, done));
+}
+
+/* The first update has a rate already, (t + 1) / warmup, unless the user says another. */
 static cm_value warm_up(const struct phase *phase, cm_value factor)
 {
+    const double from = phase->u->p->options->warmup_from;
     const cm_value warmup = EXACT(phase, "warmup"), one = EXACT(phase, "one");
-    const cm_value part = TERM(phase, "part", "Div", EXACT(phase, "t_next"), warmup);
+    const cm_value part = isnan(from) ? TERM(phase, "part", "Div", EXACT(phase, "t_next"), warmup)
+                                      : rise_from(phase, warmup, from);
 
     return TERM(phase, "warmed", "Mul", factor, TERM(phase, "part_capped", "Min", part, one));
 }

@@ -191,8 +191,8 @@ bool cm_export_prepared(struct cm_arena *arena, const struct cm_model_file *file
         rule++;
     const double step = number(&p, "step"), lr = number(&p, "lr_base");
     int64_t steps;
-    if (isnan(lr) || !cm_int64_from(step, &steps)) /* NaN: there is none */
-        return false;
+    if (isnan(lr) || !cm_int64_from(step, &steps) || !isnan(number(&p, "warmup_from")))
+        return false; /* NaN: there is none; a schedule that begins elsewhere is not told */
     saved->has_optimizer = true;
     saved->rule = rule == CM_RULES ? CM_RULE_SGD : rule;
     saved->step = steps;
