@@ -294,7 +294,7 @@ static void write_state(struct text *out, struct reader *r)
 
     if (!*slot)
         die(r, "a state has a name and PyTorch's word for it");
-    text_print(out, "{\"%s\", \"%s\"", name, slot);
+    text_print(out, "{.name = \"%s\", .slot = \"%s\"", name, slot);
     while (!at_end(r)) {
         char *const key = word(r);
         size_t i = 0;
