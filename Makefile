@@ -168,6 +168,9 @@ gen: ## rewrite the committed files that are generated (data/, docs/operators.md
 	@$(PYTHON) tools/gen_gradient_docs.py
 	@$(PYTHON) tools/gen_core_docs.py
 
+prose: ## lower data/prose.baseline to the phrases that are left; `make lint` allows no more of them
+	@$(PYTHON) tools/prose.py --update
+
 messages: ## list every sentence that users can meet in build/messages.txt, to be read as a whole
 	@mkdir -p build
 	@$(PYTHON) tools/list_messages.py >build/messages.txt
@@ -182,4 +185,4 @@ clean: ## remove build/
 	rm -rf build
 
 .PHONY: help build abi-update demo demo-files test test-slow test-oom test-math test-parameters test-exported test-compiled test-checkpoints test-frontends test-python test-pythons test-all test-update \
-	lint asan tsan aarch64 fuzz fuzz-long bench bench-parts coverage gen messages install clean
+	lint asan tsan aarch64 fuzz fuzz-long bench bench-parts coverage gen prose messages install clean

@@ -315,7 +315,7 @@ static void write_state(struct text *out, struct reader *r)
     free(slot);
 }
 
-/* A word, and what is behind it as one text. */
+/* A word, and the rest of the line as one text. */
 static void write_pair(struct text *out, struct reader *r)
 {
     char *const first = part(r);

@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import operator_names
+import prose
 import wrap_markdown
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -622,27 +623,14 @@ def check_operators():
     return generated_by("gen_operator_docs.py")
 
 
-# Phrases that readers stumble over, and what to write instead.
-STUMBLES = {
-    r"(?<!there )\b(?:is|are) no (?!longer|such)": "'is not a'",
-    r"\bis none (?:of|that|it)\b": "\"expected 'x' or 'y'\"",
-    r"\bmakes? no sense\b": "what is expected",
-    r"\bdo(?:es)? not go (?:over|together|with)\b": "'does not broadcast to', 'do not match'",
-    r"\b(?:has|have) not (?!been)": "'does not have'",
-    r"\bat most %\S+ may be\b": "'the limit is'",
-}
-
-
 def check_words():
     """messages are plain English (tools/list_messages.py lists them)"""
-    done = subprocess.run([sys.executable, str(ROOT / "tools/list_messages.py")], stdout=subprocess.PIPE, text=True)
-    found = []
-    for line in done.stdout.splitlines():
-        text, _, where = line.rpartition("\t")
-        path, number = where.strip("[]").split(" ")[0].split(":")
-        found += [place(ROOT / path, number, f"'{text}': say {better}")
-                  for phrase, better in STUMBLES.items() if re.search(phrase, text)]
-    return found
+    return [place(ROOT / path, number, reason) for path, number, reason in prose.messages()]
+
+
+def check_prose():
+    """no sentence more that has to be decoded (tools/prose.py; docs/glossary.md has the words)"""
+    return list(prose.violations())
 
 
 def check_dialect():

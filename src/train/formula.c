@@ -11,7 +11,7 @@
 
 static const char head[] = "<domain: \"ai.cameo.training\", opset_import: [\"\" : 17]>\n";
 
-/* Do the conditions before a line hold? *at moves behind them. */
+/* Do the conditions before a line hold? Moves *at past them. */
 static bool holds(const char **at, const char *const *words)
 {
     const char *conditions = *at + 1;

@@ -19,7 +19,7 @@ struct cm_rule_number {
 enum cm_loss_target {
     CM_TARGET_SAME,     /* numbers, of the shape of the prediction */
     CM_TARGET_CLASSES,  /* class numbers; an axis of the prediction is over classes */
-    CM_TARGET_SEQUENCES /* a row of class numbers for each sample, negative ones behind them; the
+    CM_TARGET_SEQUENCES /* a row of class numbers for each sample, then negative ones; the
                            prediction has samples, frames and classes */
 };
 
@@ -41,7 +41,7 @@ extern const struct cm_loss_rule cm_loss_rules[]; /* the last has no name */
 /* The rule of this name, or NULL. */
 const struct cm_loss_rule *cm_loss_rule_find(const char *name);
 
-/* Are all words of "amsgrad !nesterov" among these (NULL at the end), and those behind a "!" not?
+/* Are all words of "amsgrad !nesterov" among these (NULL at the end), and those after a "!" not?
  * Empty or NULL: yes. */
 bool cm_words_hold(const char *conditions, const char *const *words);
 

@@ -7,7 +7,7 @@
 #include "onnx/tensor_data.h"
 #include "train/rules.h"
 
-/* The state that "W.exp_avg" is, and of which weight; which: whose it is. */
+/* The state that "W.exp_avg" is; *weight becomes "W". */
 static const struct cm_optimizer_state *state_of(struct cm_str name, enum cm_update_rule rule,
                                                  struct cm_str *weight)
 {

@@ -20,7 +20,8 @@ const struct cm_optimizer_keras *cm_keras_optimizer(struct cm_str name, enum cm_
     return NULL;
 }
 
-/* Is the word one of a list, "*momentum,m,Adam"? Words behind "*" where the optimizer is known. */
+/* Is the word one of a list, "*momentum,m,Adam"? A word after "*" counts where the optimizer is
+ * known. */
 static bool lists(const char *list, struct cm_str word, bool is_known)
 {
     while (list && *list) {
