@@ -108,3 +108,4 @@ add_custom_command(OUTPUT ${TRAINING_TABLES}
                    DEPENDS ${TRAINING_DEPENDS} ${gen_training_COMMAND}
                    COMMENT "Generating the tables of losses and optimizers" VERBATIM)
 list(APPEND CAMEO_GENERATED_SOURCES ${TRAINING_TABLES})
+add_custom_target(training_tables DEPENDS ${TRAINING_TABLES}) # for all that includes their headers
