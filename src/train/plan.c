@@ -181,7 +181,7 @@ static void read_rates(struct cm_preparation *p)
         }
         if (lr >= 0 && lr < INFINITY)
             p->rates[p->n_rates++] = (struct cm_flag_group){
-                "lr_for", cm_preparation_pattern(p, "lr_for", copy), lr, false};
+                "lr_for", copy, cm_preparation_pattern(p, "lr_for", copy), lr, false};
         else
             cm_preparation_block(p, "lr_for '%.100s': expected REGEX=X with X at least 0",
                                  cm_arena_str(p->arena, one).data);
@@ -196,8 +196,10 @@ static void read_groups(struct cm_preparation *p)
     read_rates(p);
     if (!o->no_decay && !o->no_decay_vectors)
         return;
-    p->no_decay = (struct cm_flag_group){
-        .flag = "no_decay", .pattern = cm_preparation_pattern(p, "no_decay", o->no_decay)};
+    p->no_decay =
+        (struct cm_flag_group){.flag = "no_decay",
+                               .text = o->no_decay,
+                               .pattern = cm_preparation_pattern(p, "no_decay", o->no_decay)};
 }
 
 size_t cm_update_group_of(struct cm_preparation *p, struct cm_str name, int rank)
@@ -217,15 +219,18 @@ size_t cm_update_group_of(struct cm_preparation *p, struct cm_str name, int rank
     return 2 * rate + (matches || (p->options->no_decay_vectors && rank < 2));
 }
 
+static void check_matched(struct cm_preparation *p, const struct cm_flag_group *group)
+{
+    if (group->pattern && !group->is_found)
+        cm_preparation_block(p, "%s '%.100s' matches no weight that is trained", group->flag,
+                             group->text);
+}
+
 void cm_update_check_groups(struct cm_preparation *p)
 {
     for (size_t i = 0; i < p->n_rates; i++)
-        if (p->rates[i].pattern && !p->rates[i].is_found)
-            cm_preparation_block(p, "lr_for: expression %zu matches no weight that is trained",
-                                 i + 1);
-    if (p->no_decay.pattern && !p->no_decay.is_found)
-        cm_preparation_block(p, "no_decay '%.100s' matches no weight that is trained",
-                             p->options->no_decay);
+        check_matched(p, &p->rates[i]);
+    check_matched(p, &p->no_decay);
 }
 
 static const struct cm_plan *plan_of_flags(struct cm_preparation *p, const struct flagged *named)

@@ -24,7 +24,7 @@ struct cm_piece {
 
 /* Weights that flags give another rate, or no weight decay. */
 struct cm_flag_group {
-    const char *flag;
+    const char *flag, *text; /* of the option, and of the expression */
     const regex_t *pattern;
     double lr;
     bool is_found;

@@ -84,6 +84,7 @@ try gradcheck net.onnxtxt --tolerance 0 >/dev/null
 echo '-- what stands in the way'
 try prepare net.onnxtxt --loss best --optimizer adamo -o no.onnx
 try prepare net.onnxtxt --loss mse --optimizer sgd --beta1 0.5 --schedule linear --train nothing -o no.onnx
+try prepare net.onnxtxt --loss mse --optimizer sgd --lr-for 'head=0.1;w=0.2' --weight-decay 0.1 --no-decay tail -o no.onnx
 try prepare net.onnxtxt --loss mse --optimizer sgd --lr=-1 --warmup x -o no.onnx
 try prepare net.onnxtxt --loss mse -o no.onnx
 try prepare trainable.onnx --loss mse --optimizer sgd -o no.onnx
