@@ -80,6 +80,9 @@ try prepare merged.onnxtxt --loss mse --optimizer sgd --list
 try prepare merged.onnxtxt --loss mse --optimizer sgd --list --train 'lora_B|^v'
 try prepare merged.onnxtxt --loss mse --optimizer sgd --list --train 'v.lora_B' --keep-tied
 try export merged.onnxtxt --to safetensors --list
+"$CAMEO" prepare merged.onnxtxt --loss mse --optimizer sgd --momentum 0.9 -o merged_ready.onnx 2>said.txt || cat said.txt
+try export merged_ready.onnx --to pytorch -o merged.pt
+try export merged_ready.onnx --to pytorch --weights-only -o merged.pt
 cat >statistic.onnxtxt <<'EOT'
 <ir_version: 8, opset_import: ["" : 17], producer_name: "pytorch">
 statistic (float[N,2,3] x) => (float[N,2,3] y)

@@ -57,6 +57,7 @@ static enum cm_status gather_for(struct cm_arena *arena, const struct cm_model_f
 
     CM_TRY(cm_gather(arena, file,
                      (struct cm_gathering){.own_names = to == CM_FAMILY_ORT,
+                                           .optimizer = !without,
                                            .originals = to == CM_FAMILY_TORCH,
                                            .notes = &report->notes},
                      out, err));

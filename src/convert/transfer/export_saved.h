@@ -46,6 +46,7 @@ enum cm_family cm_family_of(const char *system);
  * does. */
 struct cm_gathering {
     bool as_graph, own_names;
+    bool optimizer; /* is written too */
     bool originals; /* under the names and in the layouts that PyTorch's exporters recorded .. */
     struct cm_saved_texts *notes; /* .. and what is left out: sentences */
 };

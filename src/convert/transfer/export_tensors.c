@@ -426,6 +426,22 @@ static void name_groups(struct gather *g, struct source *const *sorted)
     }
 }
 
+/* PyTorch's optimizer knows a weight by its number among the parameters. The older exporter writes
+ * them in the network's order, but those that it folded or copied come after the others. */
+static void note_order(struct gather *g)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < g->saved->groups.count; i++)
+        count += g->saved->groups.items[i].names.count;
+    if (g->how.notes && g->how.optimizer && g->is_prepared && g->originals->is_older &&
+        !g->originals->n_recorded && count > 1)
+        *CM_PUSH(g->arena, g->how.notes) =
+            CM_STR("the exporter did not record the order of the parameters, by which PyTorch's "
+                   "optimizer numbers its state: the state is in the order of the file; where "
+                   "net.named_parameters() has another order, use --weights-only");
+}
+
 static void note_left_out(struct gather *g)
 {
     if (g->how.notes)
@@ -441,6 +457,7 @@ static enum cm_status put_tensors(struct gather *g)
         for (size_t i = 0; i < g->sources.count; i++)
             CM_TRY(put_source(g, sorted[i]));
         name_groups(g, sorted);
+        note_order(g);
         note_left_out(g);
         return CM_OK;
     }
