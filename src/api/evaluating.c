@@ -3,7 +3,7 @@
 #include "api/streaming.h"
 
 #include "base/memory.h"
-#include "train/metrics.h"
+#include "evaluate/metrics.h"
 
 #include <assert.h>
 

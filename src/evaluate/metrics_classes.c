@@ -1,7 +1,7 @@
 /* The classes of a classifier and how often each is hit. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/memory.h"
-#include "train/metrics_parts.h"
+#include "evaluate/metrics_parts.h"
 
 #include <math.h>
 

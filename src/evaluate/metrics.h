@@ -3,8 +3,8 @@
  *
  * Definitions are those of scikit-learn, so that numbers compare. */
 // SPDX-License-Identifier: Apache-2.0
-#ifndef CM_TRAIN_METRICS_H
-#define CM_TRAIN_METRICS_H
+#ifndef CM_EVALUATE_METRICS_H
+#define CM_EVALUATE_METRICS_H
 
 #include "tensor/tensor.h"
 

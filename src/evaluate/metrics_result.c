@@ -1,6 +1,6 @@
 /* What metrics have come to. */
 // SPDX-License-Identifier: Apache-2.0
-#include "train/metrics_parts.h"
+#include "evaluate/metrics_parts.h"
 
 #include <math.h>
 

@@ -1,9 +1,9 @@
 /* What the files of metrics share. Not for other files. */
 // SPDX-License-Identifier: Apache-2.0
-#ifndef CM_TRAIN_METRICS_PARTS_H
-#define CM_TRAIN_METRICS_PARTS_H
+#ifndef CM_EVALUATE_METRICS_PARTS_H
+#define CM_EVALUATE_METRICS_PARTS_H
 
-#include "train/metrics.h"
+#include "evaluate/metrics.h"
 #include "train/rules.h"
 
 enum cm_task { CM_TASK_UNDECIDED, CM_TASK_CLASSES, CM_TASK_BINARY, CM_TASK_NUMBERS };

@@ -1,7 +1,7 @@
 /* Metrics of a stream of predictions: batch after batch is judged. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/memory.h"
-#include "train/metrics_parts.h"
+#include "evaluate/metrics_parts.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* Metrics and losses by their names, and which fit what. */
 // SPDX-License-Identifier: Apache-2.0
-#include "train/metrics_parts.h"
+#include "evaluate/metrics_parts.h"
 
 #include "training_names.h"
 

@@ -1,6 +1,6 @@
 /* Metrics of predictions: worked out by hand, and bounds that hold. */
 // SPDX-License-Identifier: Apache-2.0
-#include "train/metrics.h"
+#include "evaluate/metrics.h"
 #include "train_case.h"
 
 #include <math.h>

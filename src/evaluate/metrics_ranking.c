@@ -1,7 +1,7 @@
 /* The area under the ROC curve, of scores that come one by one. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/memory.h"
-#include "train/metrics.h"
+#include "evaluate/metrics.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Losses of predictions: the functions of data/training/losses/, run in double over what a batch
  * has. Scores are gathered first, so that targets that do not count are left out. */
 // SPDX-License-Identifier: Apache-2.0
-#include "train/metrics_parts.h"
+#include "evaluate/metrics_parts.h"
 
 #include "base/memory.h"
 #include "graph/eval.h"
