@@ -3,6 +3,10 @@
 cameo_add_test(train/portable suite ${VENV_PYTHON} ${TESTS_DIR}/train/check_portable.py
                ${CMAKE_BINARY_DIR}/cameo ${TESTS_DIR}/models)
 cameo_add_test(train/rules suite ${VENV_PYTHON} ${TESTS_DIR}/train/check_rules.py ${CMAKE_BINARY_DIR}/cameo)
+if(NOT CMAKE_CROSSCOMPILING)
+  cameo_add_test(train/rule_pages suite ${VENV_PYTHON} ${TESTS_DIR}/train/check_rule_pages.py $<TARGET_FILE:tool_gen_training>
+                 ${PROJECT_SOURCE_DIR})
+endif()
 
 # Steps compiled to native code, where they can be.
 find_program(CAMEO_CLANG clang-19)
