@@ -118,7 +118,7 @@ void compare_print(const struct comparison *c)
 
 void compare_json(const struct comparison *c)
 {
-    struct cli_json json = {stdout, 0, false};
+    struct cli_json json = {.to = stdout};
     bool same = true;
 
     cli_json_open(&json, NULL, '{');

@@ -16,7 +16,7 @@ static void put_texts(struct cli_json *json, const char *name, const struct came
 
 static void put_json(const struct cameo_expansion *report, const struct cli_saved *saved)
 {
-    struct cli_json json = {stdout, 0, false};
+    struct cli_json json = {.to = stdout};
 
     cli_json_open(&json, NULL, '{');
     cli_json_count(&json, "calls", report->call_count);

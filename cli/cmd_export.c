@@ -9,7 +9,7 @@ static bool weights_only, list, json_output;
 
 static void put_json(const struct cameo_exported *report)
 {
-    struct cli_json json = {stdout, 0, false};
+    struct cli_json json = {.to = stdout};
 
     cli_json_open(&json, NULL, '{');
     cli_json_string(&json, "format", to);

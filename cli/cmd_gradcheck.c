@@ -59,7 +59,7 @@ static void put_row(void *arg, const struct cameo_gradcheck *row)
 static int check(const struct cameo_model *model, const struct cli_inputs *inputs)
 {
     struct cameo_gradcheck_options options = CAMEO_GRADCHECK_OPTIONS_INIT;
-    struct report report = {.json = {stdout, 0, false}};
+    struct report report = {.json = {.to = stdout}};
     struct cameo_error err;
 
     options.seed = seed;

@@ -41,7 +41,7 @@ static char *read_text(const char *path)
 
 static void print_json(const struct cameo_import_report *report, const struct cli_saved *saved)
 {
-    struct cli_json json = {stdout, 0, false};
+    struct cli_json json = {.to = stdout};
 
     cli_json_open(&json, NULL, '{');
     cli_json_text(&json, "system", (struct cameo_text){report->system, strlen(report->system)});

@@ -41,7 +41,7 @@ static void put_values(const struct cameo_inference *report)
 
 static void put_json(const struct cameo_inference *report, const struct cli_saved *saved)
 {
-    struct cli_json json = {stdout, 0, false};
+    struct cli_json json = {.to = stdout};
 
     cli_json_open(&json, NULL, '{');
     cli_json_findings(&json, report->findings);

@@ -35,7 +35,7 @@ static void put_passes(const struct cameo_optimization *report)
 
 static void put_json(const struct cameo_optimization *report, const struct cli_saved *saved)
 {
-    struct cli_json json = {stdout, 0, false};
+    struct cli_json json = {.to = stdout};
 
     cli_json_open(&json, NULL, '{');
     cli_json_open(&json, "passes", '[');

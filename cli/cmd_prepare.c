@@ -10,7 +10,7 @@ static bool list;
 
 static void print_json(const struct cameo_preparation *report, const struct cli_saved *saved)
 {
-    struct cli_json json = {stdout, 0, false};
+    struct cli_json json = {.to = stdout};
 
     cli_json_open(&json, NULL, '{');
     cli_json_open(&json, "initializers", '[');

@@ -17,8 +17,9 @@ try:
     from . import _cameo
     from ._cameo import (ArgumentError, Cancel, CancelledError, DivergedError, Error, FileError, LimitError,
                          ModelError, NotFoundError, OutOfMemoryError, UnsupportedError)
+    from ._findings import Finding
     from ._graph import Function, Graph, Node, Reference, Report, Training, ValueInfo
-    from ._model import Finding, Model, load, merge
+    from ._model import Model, load, merge
 except BaseException:
     _forking.imported()
     raise

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from typing import Any, final
 
-from ._model import Findings
+from ._findings import Findings
 
 class Error(Exception):
     """Everything that Cameo refuses, with its sentence; findings has all that stands in the way, and problems the same

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from operator import index
 
 from . import _cameo, _check, _registries
+from ._findings import Findings
 from ._graph import Function, Graph, Node, Report, Training, ValueInfo, functions, main_graph, trainings
 from ._initializers import Initializers, originals
 
@@ -26,49 +27,6 @@ if TYPE_CHECKING:
 SCHEDULES = {"constant": 0, "step": 1, "cosine": 2, "linear": 3}
 _BINARY, _TEXT = 1, 2
 _KEEP, _EXTERNAL, _INLINE, _AUTO = range(4)
-
-
-class Finding:
-    """Something that is wrong with a model: rule, place, reason, help; severity is "violation", "warning" or, for what
-    the tool given to check() accepts, "note". node, operator and value are what the place names, or ""."""
-
-    __slots__ = ("rule", "severity", "place", "node", "operator", "value", "reason", "help")
-
-    rule: str
-    severity: str
-    place: str
-    node: str
-    operator: str
-    value: str
-    reason: str
-    help: str
-
-    def __init__(self, row: tuple[str, int, str, str, str, str, str, str]) -> None:
-        self.rule, severity, self.place, self.reason, self.help, self.node, self.operator, self.value = row
-        self.severity = ("warning", "violation", "note")[severity]
-
-    def __repr__(self) -> str:
-        return f"{self.rule}: {self}"
-
-    def __str__(self) -> str:
-        return f"{self.place}: {self.reason}" if self.place else self.reason
-
-
-class Findings(list[Finding]):
-    """What check() found, or what stands in the way of something else, with the numbers of violations and warnings;
-    cut: there are more."""
-
-    def __init__(self, rows: Iterable[Any], cut: bool = False) -> None:
-        super().__init__(map(Finding, rows))
-        self.cut = cut
-
-    @property
-    def violations(self) -> int:
-        return sum(row.severity == "violation" for row in self)
-
-    @property
-    def warnings(self) -> int:
-        return sum(row.severity == "warning" for row in self)
 
 
 def _problems(error: _cameo.Error) -> tuple[str, ...]:

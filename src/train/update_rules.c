@@ -159,7 +159,7 @@ void cm_update_corrections(struct cm_updating *u, struct cm_update_group *group)
 static const struct cm_type *state_type(struct cm_preparation *p, const struct cm_type *weight,
                                         const char *shape)
 {
-    struct cm_dim dims[CM_MAX_RANK];
+    struct cm_dim dims[CM_MAX_RANK] = {{0}};
 
     if (!shape)
         return weight;

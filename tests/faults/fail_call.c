@@ -13,6 +13,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,7 @@ static long number(const char *name)
 {
     const char *text = getenv(name);
 
-    return text ? atol(text) : 0;
+    return text ? strtol(text, NULL, 10) : 0;
 }
 
 __attribute__((constructor)) static void begin(void)
@@ -94,7 +95,7 @@ static bool counts(int fd)
 #define NEXT(type, name, ...)                                                                      \
     static type (*next)(__VA_ARGS__);                                                              \
     if (!next)                                                                                     \
-    next = (type(*)(__VA_ARGS__))dlsym(RTLD_NEXT, name)
+    next = (type(*)(__VA_ARGS__))(uintptr_t)dlsym(RTLD_NEXT, name)
 
 int open(const char *path, int flags, ...)
 {
