@@ -64,9 +64,6 @@ size_t cm_count_nodes(const struct cm_nodes *nodes);
 void cm_describe_value(struct cm_arena *arena, const struct cm_value_info_proto *from,
                        struct cameo_value_info *out);
 
-/* "float[N,3]", "seq(int64[])"; "?" when the type is missing. */
-struct cameo_text cm_type_text(struct cm_arena *arena, const struct cm_type_proto *type);
-
 /* A copy that ends with NUL. */
 struct cameo_text cm_api_text(struct cm_arena *arena, struct cm_str text);
 struct cameo_entry *cm_api_entries(struct cm_arena *arena, const struct cm_entries *from);

@@ -4,6 +4,7 @@
 
 #include "graph/originals.h"
 #include "onnx/tensor_data.h"
+#include "onnx/type_text.h"
 
 /* Sums over hostile sizes stop at the largest number instead of wrapping. */
 static void add_up(uint64_t *sum, uint64_t more)
@@ -32,12 +33,13 @@ void cm_describe_value(struct cm_arena *arena, const struct cm_value_info_proto 
                        struct cameo_value_info *out)
 {
     const struct cm_tensor_type_proto *tensor = from->type ? from->type->tensor_type : NULL;
+    const struct cm_str type = cm_type_text(arena, from->type);
 
     if (from->type && from->type->sparse_tensor_type)
         tensor = from->type->sparse_tensor_type;
     *out = (struct cameo_value_info){
         .name = cm_api_text(arena, from->name),
-        .type = cm_type_text(arena, from->type),
+        .type = {type.data, type.size},
         .doc_string = cm_api_text(arena, from->doc_string),
         .rank = -1,
         .kind = kind_of(from->type),

@@ -4,6 +4,7 @@
 #include "api/running.h"
 
 #include "onnx/tensor_data.h"
+#include "onnx/type_text.h"
 
 struct readers {
     const struct cameo_node **items;
@@ -220,9 +221,11 @@ static void describe_types(struct cm_arena *arena, const struct cm_attribute_pro
     const size_t single = from->tp != NULL, count = single + from->type_protos.count;
     struct cameo_text *types = CM_NEW_ARRAY(arena, struct cameo_text, count);
 
-    for (size_t i = 0; i < count; i++)
-        types[i] =
+    for (size_t i = 0; i < count; i++) {
+        const struct cm_str text =
             cm_type_text(arena, single && i == 0 ? from->tp : &from->type_protos.items[i - single]);
+        types[i] = (struct cameo_text){text.data, text.size};
+    }
     out->types = types;
     out->type_count = count;
 }

@@ -1,6 +1,6 @@
 /* Types as people write them. */
 // SPDX-License-Identifier: Apache-2.0
-#include "api/api.h"
+#include "onnx/type_text.h"
 
 #include "tensor/dtype.h"
 
@@ -90,11 +90,11 @@ static void add_type(struct text *text, const struct cm_type_proto *type, int de
     }
 }
 
-struct cameo_text cm_type_text(struct cm_arena *arena, const struct cm_type_proto *type)
+struct cm_str cm_type_text(struct cm_arena *arena, const struct cm_type_proto *type)
 {
     struct text text = {.arena = arena};
 
     add_type(&text, type, 0);
     *CM_PUSH(arena, &text) = 0;
-    return (struct cameo_text){text.items, text.count - 1};
+    return (struct cm_str){text.items, text.count - 1};
 }
