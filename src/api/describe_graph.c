@@ -1,28 +1,10 @@
-/* Nodes and edges of a model as the file has them: graphs, the graphs inside their nodes, functions
- * and training. Gathered when somebody first asks. */
+/* Nodes and edges of a model, as the caller sees its outline. Made when somebody first asks. */
 // SPDX-License-Identifier: Apache-2.0
 #include "api/running.h"
 
+#include "onnx/model_outline.h"
 #include "onnx/tensor_data.h"
 #include "onnx/type_text.h"
-
-struct readers {
-    const struct cameo_node **items;
-    size_t count, capacity;
-};
-
-struct reader_inputs {
-    size_t *items;
-    size_t count, capacity;
-};
-
-/* Rows begin with what the caller sees. */
-struct edge_row {
-    struct cameo_edge edge;
-    struct readers readers;
-    struct reader_inputs inputs;
-    struct edge_row *outer;
-};
 
 struct attribute_row {
     struct cameo_node_attribute attribute;
@@ -30,161 +12,61 @@ struct attribute_row {
 };
 
 struct cameo_graph {
+    const struct cm_outline *outline;
     struct cameo_text name;
+    struct cameo_node *nodes; /* as many as the outline has, and so with edges */
+    struct cameo_edge *edges;
     const struct cameo_node *owner;
-    struct cameo_graph *around;
-    bool apart; /* what it reads of the graph around does not count there */
-    size_t node_count, input_count, output_count;
-    const struct cameo_node **nodes;
-    const struct cameo_edge **inputs, **outputs;
-    struct {
-        struct edge_row **items;
-        size_t count, capacity;
-    } edges;
-    struct cm_map by_name; /* number of an edge */
 };
 
-/* What is common to functions and graphs. */
-struct parts {
-    struct cm_str name;
-    const struct cm_nodes *nodes;
-    const struct cm_value_infos *infos;
-    const struct cm_graph_proto *graph;       /* or NULL */
-    const struct cm_function_proto *function; /* or NULL */
+struct translation {
+    struct cm_arena *arena;
+    struct cameo_graph *graphs; /* by the numbers of their outlines */
 };
 
-static struct cameo_graph *build(struct cm_arena *arena, const struct parts *parts,
-                                 struct cameo_graph *around, const struct cameo_node *owner,
-                                 bool apart);
+/* ---- finding ---- */
+
+static const struct cameo_node *node_of(const struct translation *t,
+                                        const struct cm_outline_node *node)
+{
+    return node ? &t->graphs[node->graph->number].nodes[node->index] : NULL;
+}
+
+static const struct cameo_edge *edge_of(const struct translation *t,
+                                        const struct cm_outline_value *value)
+{
+    return value ? &t->graphs[value->graph->number].edges[value->index] : NULL;
+}
 
 /* ---- edges ---- */
 
-static struct edge_row *find_edge(const struct cameo_graph *graph, struct cm_str name)
+static void translate_edge(struct translation *t, const struct cm_outline_value *from,
+                           struct cameo_edge *out)
 {
-    const uint64_t *index = cm_map_find(&graph->by_name, name);
-    return index ? graph->edges.items[*index] : NULL;
-}
+    const size_t readers = from->readers.count;
+    const struct cameo_node **nodes = CM_NEW_ARRAY(t->arena, const struct cameo_node *, readers);
+    size_t *inputs = CM_NEW_ARRAY(t->arena, size_t, readers);
 
-/* In a broken model several things make one edge: the first counts. */
-static struct edge_row *add_edge(struct cm_arena *arena, struct cameo_graph *graph,
-                                 struct cm_str name, enum cameo_edge_origin origin)
-{
-    struct edge_row *found = find_edge(graph, name);
-
-    if (found || !name.size)
-        return found;
-    struct edge_row *row = CM_NEW(arena, struct edge_row);
-    row->edge = (struct cameo_edge){.name = cm_api_text(arena, name), .origin = origin};
-    *cm_map_insert(&graph->by_name, arena, name, NULL) = graph->edges.count;
-    *CM_PUSH(arena, &graph->edges) = row;
-    return row;
-}
-
-static bool is_defined(const struct cameo_graph *graph, struct cm_str name)
-{
-    for (; graph; graph = graph->around) {
-        const struct edge_row *row = find_edge(graph, name);
-        if (row && row->edge.origin != CAMEO_EDGE_UNDEFINED)
-            return true;
+    for (size_t i = 0; i < readers; i++) {
+        nodes[i] = node_of(t, from->readers.items[i].node);
+        inputs[i] = from->readers.items[i].input;
     }
-    return false;
-}
-
-/* An edge that is read: this graph's, or one of a graph around it and of all between. */
-static struct edge_row *read_edge(struct cm_arena *arena, struct cameo_graph *graph,
-                                  struct cm_str name)
-{
-    struct edge_row *row = find_edge(graph, name);
-
-    if (row)
-        return row;
-    struct edge_row *outer =
-        is_defined(graph->around, name) ? read_edge(arena, graph->around, name) : NULL;
-    row = add_edge(arena, graph, name, outer ? CAMEO_EDGE_OUTER : CAMEO_EDGE_UNDEFINED);
-    row->outer = graph->apart ? NULL : outer;
-    row->edge.outer = outer ? &outer->edge : NULL;
-    return row;
-}
-
-static void add_reader(struct cm_arena *arena, struct edge_row *row, const struct cameo_node *node,
-                       size_t input)
-{
-    for (; row; row = row->outer) {
-        *CM_PUSH(arena, &row->readers) = node;
-        *CM_PUSH(arena, &row->inputs) = input;
-        row->edge.reader_count = row->readers.count;
-        row->edge.readers = row->readers.items;
-        row->edge.reader_inputs = row->inputs.items;
-    }
-}
-
-static void declare_edges(struct cm_arena *arena, struct cameo_graph *graph,
-                          const struct parts *parts)
-{
-    const struct cm_graph_proto *from = parts->graph;
-
-    for (size_t i = 0; from && i < from->input.count; i++)
-        add_edge(arena, graph, from->input.items[i].name, CAMEO_EDGE_INPUT);
-    for (size_t i = 0; parts->function && i < parts->function->input.count; i++)
-        add_edge(arena, graph, parts->function->input.items[i], CAMEO_EDGE_INPUT);
-    for (size_t i = 0; from && i < from->initializer.count; i++)
-        add_edge(arena, graph, from->initializer.items[i].name, CAMEO_EDGE_INITIALIZER);
-    for (size_t i = 0; from && i < from->sparse_initializer.count; i++)
-        if (from->sparse_initializer.items[i].values)
-            add_edge(arena, graph, from->sparse_initializer.items[i].values->name,
-                     CAMEO_EDGE_INITIALIZER);
-    for (size_t n = 0; n < parts->nodes->count; n++) {
-        const struct cm_strs *outputs = &parts->nodes->items[n].output;
-
-        for (size_t i = 0; i < outputs->count; i++) {
-            struct edge_row *row = add_edge(arena, graph, outputs->items[i], CAMEO_EDGE_NODE);
-
-            if (!row || row->edge.origin != CAMEO_EDGE_NODE || row->edge.maker)
-                continue;
-            row->edge.maker = graph->nodes[n];
-            row->edge.maker_output = i;
-        }
-    }
-}
-
-static void note_infos(struct cm_arena *arena, struct cameo_graph *graph,
-                       const struct cm_value_infos *infos)
-{
-    for (size_t i = 0; i < infos->count; i++) {
-        struct edge_row *row = find_edge(graph, infos->items[i].name);
-        struct cameo_value_info *info;
-
-        if (!row || row->edge.info)
-            continue;
-        info = CM_NEW(arena, struct cameo_value_info);
-        cm_describe_value(arena, &infos->items[i], info);
-        row->edge.info = info;
-    }
-}
-
-static void note_ends(struct cm_arena *arena, struct cameo_graph *graph, const struct parts *parts)
-{
-    const struct cm_graph_proto *from = parts->graph;
-    const size_t inputs = from ? from->input.count : parts->function->input.count;
-    const size_t outputs = from ? from->output.count : parts->function->output.count;
-
-    graph->inputs = CM_NEW_ARRAY(arena, const struct cameo_edge *, inputs);
-    graph->outputs = CM_NEW_ARRAY(arena, const struct cameo_edge *, outputs);
-    for (size_t i = 0; i < inputs; i++) {
-        const struct edge_row *row =
-            find_edge(graph, from ? from->input.items[i].name : parts->function->input.items[i]);
-        if (row)
-            graph->inputs[graph->input_count++] = &row->edge;
-    }
-    for (size_t i = 0; i < outputs; i++) {
-        const struct cm_str name =
-            from ? from->output.items[i].name : parts->function->output.items[i];
-        if (!name.size)
-            continue;
-        struct edge_row *row = read_edge(arena, graph, name);
-        row->edge.is_output = true;
-        graph->outputs[graph->output_count++] = &row->edge;
-    }
+    *out = (struct cameo_edge){
+        .name = cm_api_text(t->arena, from->name),
+        .origin = (enum cameo_edge_origin)from->origin,
+        .maker = node_of(t, from->maker),
+        .maker_output = from->maker_output,
+        .reader_count = readers,
+        .readers = nodes,
+        .reader_inputs = inputs,
+        .is_output = from->is_output,
+        .outer = edge_of(t, from->outer),
+    };
+    if (!from->info)
+        return;
+    struct cameo_value_info *info = CM_NEW(t->arena, struct cameo_value_info);
+    cm_describe_value(t->arena, from->info, info);
+    out->info = info;
 }
 
 /* ---- nodes ---- */
@@ -196,23 +78,6 @@ static struct cameo_text *texts_of(struct cm_arena *arena, const struct cm_strs 
     for (size_t i = 0; i < from->count; i++)
         texts[i] = cm_api_text(arena, from->items[i]);
     return texts;
-}
-
-static void describe_graphs(struct cm_arena *arena, struct cameo_graph *graph,
-                            const struct cameo_node *node, const struct cm_attribute_proto *from,
-                            struct cameo_node_attribute *out)
-{
-    const size_t single = from->g != NULL, count = single + from->graphs.count;
-    const struct cameo_graph **graphs = CM_NEW_ARRAY(arena, const struct cameo_graph *, count);
-
-    for (size_t i = 0; i < count; i++) {
-        const struct cm_graph_proto *body =
-            single && i == 0 ? from->g : &from->graphs.items[i - single];
-        const struct parts parts = {body->name, &body->node, &body->value_info, body, NULL};
-        graphs[i] = build(arena, &parts, graph, node, false);
-    }
-    out->graphs = graphs;
-    out->graph_count = count;
 }
 
 static void describe_types(struct cm_arena *arena, const struct cm_attribute_proto *from,
@@ -230,14 +95,18 @@ static void describe_types(struct cm_arena *arena, const struct cm_attribute_pro
     out->type_count = count;
 }
 
-static const struct cameo_node_attribute *describe_attribute(struct cm_arena *arena,
-                                                             struct cameo_graph *graph,
-                                                             const struct cameo_node *node,
-                                                             const struct cm_attribute_proto *from)
+static const struct cameo_node_attribute *describe_attribute(struct translation *t,
+                                                             const struct cm_attribute_proto *from,
+                                                             const struct cm_outline_bodies *bodies)
 {
+    struct cm_arena *arena = t->arena;
     struct attribute_row *row = CM_NEW(arena, struct attribute_row);
     struct cameo_node_attribute *out = &row->attribute;
+    const struct cameo_graph **graphs =
+        CM_NEW_ARRAY(arena, const struct cameo_graph *, bodies->count);
 
+    for (size_t i = 0; i < bodies->count; i++)
+        graphs[i] = &t->graphs[bodies->items[i]->number];
     row->proto = from;
     out->name = cm_api_text(arena, from->name);
     out->kind = from->type >= CAMEO_ATTRIBUTE_FLOAT && from->type <= CAMEO_ATTRIBUTE_TYPES
@@ -254,76 +123,80 @@ static const struct cameo_node_attribute *describe_attribute(struct cm_arena *ar
     out->strings = texts_of(arena, &from->strings);
     out->string_count = from->strings.count;
     out->tensor_count = (from->t != NULL) + from->tensors.count;
-    describe_graphs(arena, graph, node, from, out);
+    out->graphs = graphs;
+    out->graph_count = bodies->count;
     describe_types(arena, from, out);
     return out;
 }
 
-static void describe_node(struct cm_arena *arena, struct cameo_graph *graph,
-                          const struct cm_node_proto *from, struct cameo_node *out)
+static void translate_node(struct translation *t, const struct cm_outline_node *of,
+                           struct cameo_node *out)
 {
+    const struct cm_node_proto *from = of->proto;
+    struct cm_arena *arena = t->arena;
     const struct cameo_node_attribute **attributes =
         CM_NEW_ARRAY(arena, const struct cameo_node_attribute *, from->attribute.count);
 
-    for (size_t i = 0; i < from->input.count; i++)
-        if (from->input.items[i].size)
-            add_reader(arena, read_edge(arena, graph, from->input.items[i]), out, i);
     for (size_t i = 0; i < from->attribute.count; i++)
-        attributes[i] = describe_attribute(arena, graph, out, &from->attribute.items[i]);
-    out->attributes = attributes;
-    out->attribute_count = from->attribute.count;
-    out->name = cm_api_text(arena, from->name);
-    out->domain = cm_api_text(arena, from->domain);
-    out->op_type = cm_api_text(arena, from->op_type);
-    out->overload = cm_api_text(arena, from->overload);
-    out->doc_string = cm_api_text(arena, from->doc_string);
-    out->inputs = texts_of(arena, &from->input);
-    out->input_count = from->input.count;
-    out->outputs = texts_of(arena, &from->output);
-    out->output_count = from->output.count;
+        attributes[i] = describe_attribute(t, &from->attribute.items[i], &of->bodies[i]);
+    *out = (struct cameo_node){
+        .graph = &t->graphs[of->graph->number],
+        .index = of->index,
+        .name = cm_api_text(arena, from->name),
+        .domain = cm_api_text(arena, from->domain),
+        .op_type = cm_api_text(arena, from->op_type),
+        .overload = cm_api_text(arena, from->overload),
+        .doc_string = cm_api_text(arena, from->doc_string),
+        .input_count = from->input.count,
+        .output_count = from->output.count,
+        .attribute_count = from->attribute.count,
+        .inputs = texts_of(arena, &from->input),
+        .outputs = texts_of(arena, &from->output),
+        .attributes = attributes,
+    };
 }
 
-/* Recursion, through bodies, is as deep as graphs nest, which the readers of both forms bound. */
-static struct cameo_graph *build(struct cm_arena *arena, const struct parts *parts,
-                                 struct cameo_graph *around, const struct cameo_node *owner,
-                                 bool apart)
-{
-    struct cameo_graph *graph = CM_NEW(arena, struct cameo_graph);
-    const size_t count = parts->nodes->count;
-    struct cameo_node *nodes = CM_NEW_ARRAY(arena, struct cameo_node, count);
+/* ---- graphs ---- */
 
-    graph->name = cm_api_text(arena, parts->name);
-    graph->owner = owner;
-    graph->around = around;
-    graph->apart = apart;
-    graph->node_count = count;
-    graph->nodes = CM_NEW_ARRAY(arena, const struct cameo_node *, count);
-    for (size_t i = 0; i < count; i++) {
-        nodes[i].graph = graph;
-        nodes[i].index = i;
-        graph->nodes[i] = &nodes[i];
-    }
-    declare_edges(arena, graph, parts);
+static struct cameo_graph *graph_of(const struct translation *t, const struct cm_outline *outline)
+{
+    return outline ? &t->graphs[outline->number] : NULL;
+}
+
+static struct cameo_graph **graphs_of(const struct translation *t, struct cm_outline *const *from,
+                                      size_t count)
+{
+    struct cameo_graph **graphs = CM_NEW_ARRAY(t->arena, struct cameo_graph *, count);
+
     for (size_t i = 0; i < count; i++)
-        describe_node(arena, graph, &parts->nodes->items[i], &nodes[i]);
-    note_ends(arena, graph, parts);
-    if (parts->graph) {
-        note_infos(arena, graph, &parts->graph->input);
-        note_infos(arena, graph, &parts->graph->output);
-    }
-    note_infos(arena, graph, parts->infos);
-    return graph;
+        graphs[i] = graph_of(t, from[i]);
+    return graphs;
 }
 
-/* ---- the whole model ---- */
-
-static struct cameo_graph *build_graph(struct cm_arena *arena, const struct cm_graph_proto *from,
-                                       struct cameo_graph *around)
+/* Nodes and edges refer to those of other graphs, so all have their places first. */
+static struct translation translate(struct cm_arena *arena, const struct cm_outlines *outlines)
 {
-    if (!from)
-        return NULL;
-    const struct parts parts = {from->name, &from->node, &from->value_info, from, NULL};
-    return build(arena, &parts, around, NULL, around != NULL);
+    struct translation t = {arena, CM_NEW_ARRAY(arena, struct cameo_graph, outlines->all.count)};
+
+    for (size_t g = 0; g < outlines->all.count; g++) {
+        const struct cm_outline *from = outlines->all.items[g];
+        struct cameo_graph *graph = &t.graphs[g];
+
+        graph->outline = from;
+        graph->name = cm_api_text(arena, from->name);
+        graph->nodes = CM_NEW_ARRAY(arena, struct cameo_node, from->node_count);
+        graph->edges = CM_NEW_ARRAY(arena, struct cameo_edge, from->values.count);
+    }
+    for (size_t g = 0; g < outlines->all.count; g++) {
+        const struct cm_outline *from = outlines->all.items[g];
+
+        t.graphs[g].owner = node_of(&t, from->owner);
+        for (size_t i = 0; i < from->node_count; i++)
+            translate_node(&t, &from->nodes[i], &t.graphs[g].nodes[i]);
+        for (size_t i = 0; i < from->values.count; i++)
+            translate_edge(&t, from->values.items[i], &t.graphs[g].edges[i]);
+    }
+    return t;
 }
 
 struct graph_call {
@@ -336,26 +209,18 @@ static enum cm_status gather_guarded(struct cm_guard *guard, void *arg)
     struct cameo_model *model = ((struct graph_call *)arg)->model;
     const struct cm_model_proto *proto = &model->file->model;
     struct cm_arena *arena = &model->arena;
+    const size_t entries = proto->training_info.count;
 
     (void)guard;
     if (model->graphs)
         return CM_OK;
+    const struct cm_outlines *outlines = cm_outlines_new(arena, proto);
+    const struct translation t = translate(arena, outlines);
     struct cm_api_graphs *graphs = CM_NEW(arena, struct cm_api_graphs);
-    graphs->main = build_graph(arena, proto->graph, NULL);
-    graphs->functions = CM_NEW_ARRAY(arena, struct cameo_graph *, proto->functions.count);
-    for (size_t i = 0; i < proto->functions.count; i++) {
-        const struct cm_function_proto *from = &proto->functions.items[i];
-        const struct parts parts = {from->name, &from->node, &from->value_info, NULL, from};
-        graphs->functions[i] = build(arena, &parts, NULL, NULL, false);
-    }
-    const size_t entries = proto->training_info.count;
-    graphs->initializations = CM_NEW_ARRAY(arena, struct cameo_graph *, entries);
-    graphs->algorithms = CM_NEW_ARRAY(arena, struct cameo_graph *, entries);
-    for (size_t i = 0; i < entries; i++) {
-        const struct cm_training_proto *from = &proto->training_info.items[i];
-        graphs->initializations[i] = build_graph(arena, from->initialization, graphs->main);
-        graphs->algorithms[i] = build_graph(arena, from->algorithm, graphs->main);
-    }
+    graphs->main = graph_of(&t, outlines->main);
+    graphs->functions = graphs_of(&t, outlines->functions, proto->functions.count);
+    graphs->initializations = graphs_of(&t, outlines->initializations, entries);
+    graphs->algorithms = graphs_of(&t, outlines->algorithms, entries);
     model->graphs = graphs;
     return CM_OK;
 }
@@ -408,38 +273,41 @@ const struct cameo_node *cameo_graph_owner(const struct cameo_graph *graph)
 
 size_t cameo_graph_node_count(const struct cameo_graph *graph)
 {
-    return graph->node_count;
+    return graph->outline->node_count;
 }
 
 const struct cameo_node *cameo_graph_node(const struct cameo_graph *graph, size_t index)
 {
-    return index < graph->node_count ? graph->nodes[index] : NULL;
+    return index < graph->outline->node_count ? &graph->nodes[index] : NULL;
 }
 
 const struct cameo_edge *cameo_graph_input(const struct cameo_graph *graph, size_t index)
 {
-    return index < graph->input_count ? graph->inputs[index] : NULL;
+    const struct cm_outline *outline = graph->outline;
+    return index < outline->input_count ? &graph->edges[outline->inputs[index]->index] : NULL;
 }
 
 const struct cameo_edge *cameo_graph_output(const struct cameo_graph *graph, size_t index)
 {
-    return index < graph->output_count ? graph->outputs[index] : NULL;
+    const struct cm_outline *outline = graph->outline;
+    return index < outline->output_count ? &graph->edges[outline->outputs[index]->index] : NULL;
 }
 
 size_t cameo_graph_edge_count(const struct cameo_graph *graph)
 {
-    return graph->edges.count;
+    return graph->outline->values.count;
 }
 
 const struct cameo_edge *cameo_graph_edge(const struct cameo_graph *graph, size_t index)
 {
-    return index < graph->edges.count ? &graph->edges.items[index]->edge : NULL;
+    return index < graph->outline->values.count ? &graph->edges[index] : NULL;
 }
 
 const struct cameo_edge *cameo_graph_find_edge(const struct cameo_graph *graph, const char *name)
 {
-    const struct edge_row *row = name ? find_edge(graph, cm_str(name)) : NULL;
-    return row ? &row->edge : NULL;
+    const struct cm_outline_value *value =
+        name ? cm_outline_find(graph->outline, cm_str(name)) : NULL;
+    return value ? &graph->edges[value->index] : NULL;
 }
 
 /* ---- tensors of attributes ---- */
