@@ -1,69 +1,61 @@
 /* cameo graph: a picture of a model. */
 // SPDX-License-Identifier: Apache-2.0
-#include "drawing.h"
+#include "cli.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static const char *out_path;
 static struct cli_texts folds;
 
-void *graph_memory(size_t count, size_t size)
-{
-    return cli_alloc(count, size);
-}
+static const struct {
+    const char *ending;
+    enum cameo_drawing_format format;
+} formats[] = {
+    {".svg", CAMEO_DRAWING_SVG}, {".html", CAMEO_DRAWING_HTML}, {".dot", CAMEO_DRAWING_DOT}};
 
-void *graph_grow(void *items, size_t count, size_t *room, size_t size)
+static bool find_format(const char *path, enum cameo_drawing_format *out)
 {
-    return cli_grow(items, count, room, size);
-}
-
-typedef void write_fn(FILE *to, const struct graph_drawing *drawing);
-
-static write_fn *writer_of(const char *path)
-{
-    static const struct {
-        const char *ending;
-        write_fn *write;
-    } formats[] = {
-        {".svg", graph_write_svg}, {".html", graph_write_html}, {".dot", graph_write_dot}};
     const size_t size = strlen(path);
 
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
         const size_t ending = strlen(formats[i].ending);
-        if (size > ending && strcmp(path + size - ending, formats[i].ending) == 0)
-            return formats[i].write;
+        if (size > ending && strcmp(path + size - ending, formats[i].ending) == 0) {
+            *out = formats[i].format;
+            return true;
+        }
     }
-    return NULL;
+    return false;
 }
 
-static int draw(const struct cameo_model *model, write_fn *write)
+static int put(void *to, const void *bytes, size_t size)
 {
-    struct graph_drawing drawing = {.model = model, .with_inner = write == graph_write_html};
-    struct cli_output output;
-    size_t drawn = 0;
+    return fwrite(bytes, 1, size, to) != size;
+}
 
-    graph_build(&drawing, &folds);
+static int draw(const struct cameo_model *model, enum cameo_drawing_format format)
+{
+    struct cameo_drawing_options options = CAMEO_DRAWING_OPTIONS_INIT;
+    struct cameo_drawing_report report = CAMEO_DRAWING_REPORT_INIT;
+    struct cli_output output;
+    struct cameo_error err;
+
+    options.format = format;
+    options.folds = folds.items;
+    options.fold_count = folds.count;
     int code = cli_output_begin(&output, out_path);
-    if (code == CLI_YES) {
-        write(output.to, &drawing);
-        code = cli_output_end(&output, CLI_YES);
-    }
-    for (size_t p = 0; p < drawing.panel_count; p++) {
-        if (p < drawing.shown)
-            drawn += drawing.panels[p].vertex_count;
-        free(drawing.panels[p].vertices);
-        free(drawing.panels[p].edges);
-        free(drawing.panels[p].bends);
-    }
+    if (code != CLI_YES)
+        return code;
+    const enum cameo_status status =
+        cameo_model_draw(model, &options, put, output.to, &report, &err);
+    if (status != CAMEO_OK && status != CAMEO_IO) /* that is said by cli_output_end */
+        code = cli_fail(&err);
+    code = cli_output_end(&output, code);
     if (code == CLI_YES) {
         fputs("wrote ", stderr);
         cli_put_text(stderr, out_path, strlen(out_path));
-        fprintf(stderr, ": %zu boxes for %zu nodes\n", drawn,
+        fprintf(stderr, ": %zu boxes for %zu nodes\n", report.boxes,
                 cameo_model_summary(model)->node_count);
     }
-    free(drawing.panels);
-    free(drawing.names);
     return code;
 }
 
@@ -71,9 +63,10 @@ static int graph_main(char **operands, int count)
 {
     struct cameo_model *model;
     struct cameo_error err;
+    enum cameo_drawing_format format;
 
     (void)count;
-    if (!out_path || !writer_of(out_path)) {
+    if (!out_path || !find_format(out_path, &format)) {
         cli_complain("graph: say where to with -o FILE.svg, FILE.html or FILE.dot");
         return CLI_USAGE;
     }
@@ -85,7 +78,7 @@ static int graph_main(char **operands, int count)
     code = cli_may_write("graph: -o", out_path);
     cameo_model_infer(model, NULL, NULL, NULL); /* where it fails, there are fewer shapes */
     if (code == CLI_YES)
-        code = draw(model, writer_of(out_path));
+        code = draw(model, format);
     cameo_model_free(model);
     return code;
 }

@@ -4,7 +4,6 @@
 file(GLOB_RECURSE CAMEO_SOURCES CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src/*.c)
 list(FILTER CAMEO_SOURCES EXCLUDE REGEX "^src/(codec|mlir)/module/") # cmake/codecs.cmake, cmake/mlir.cmake
 list(FILTER CAMEO_SOURCES EXCLUDE REGEX "^src/mlir/(kernels|runtime)/") # cmake/generated.cmake
-list(FILTER CAMEO_SOURCES EXCLUDE REGEX "^src/draw/") # the command's
 list(APPEND CAMEO_SOURCES src/mlir/kernels/pack.c)
 
 # Code for people, files and training's preparation runs once: small is fast enough. Operators have loops,
@@ -25,10 +24,10 @@ function(cameo_optimize pattern)
   list(FILTER files INCLUDE REGEX ${pattern})
   set_property(SOURCE ${files} APPEND PROPERTY COMPILE_OPTIONS "$<$<CONFIG:Release>:${ARGN}>")
 endfunction()
-cameo_optimize("^src/(api|bytes|check|convert|evaluate|models|train|rewrite|versions)/" -Os)
+cameo_optimize("^src/(api|bytes|check|convert|draw|evaluate|models|train|rewrite|versions)/" -Os)
 cameo_optimize("^src/graph/(attribute|clone|conform|eval|export|function|grad|origin|recurrent_form|value_contents)\\.c$" -Os)
 # So that the command, which is linked statically, takes only the functions it uses (cmake/command.cmake).
-cameo_optimize("^src/(api|autodiff|base|bytes|check|convert|evaluate|exec|graph|infer|io|lower|models|onnx|rewrite|schema|tensor|train|versions)/"
+cameo_optimize("^src/(api|autodiff|base|bytes|check|convert|draw|evaluate|exec|graph|infer|io|lower|models|onnx|rewrite|schema|tensor|train|versions)/"
                -ffunction-sections -fdata-sections)
 cameo_optimize("^src/bytes/(inflate|json_read|zip)\\.c$" -O2) # arrays and data sets are read through them
 cameo_optimize("^src/versions/upgrade\\.c$" -O2) # asked for every node

@@ -19,13 +19,9 @@ execute_process(COMMAND ${Python_EXECUTABLE} -c
                 "import sysconfig; print(sysconfig.get_config_var('Py_GIL_DISABLED') or 0)"
                 OUTPUT_VARIABLE FREE_THREADED OUTPUT_STRIP_TRAILING_WHITESPACE)
 file(GLOB EXTENSION_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/ext/*.c)
-# Pictures of models are those of `cameo graph`.
-file(GLOB DRAWING_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/draw/graph_*.c)
-add_library(python_extension MODULE EXCLUDE_FROM_ALL ${EXTENSION_SOURCES} ${DRAWING_SOURCES}
-            ${PROJECT_SOURCE_DIR}/cli/put_text.c)
+add_library(python_extension MODULE EXCLUDE_FROM_ALL ${EXTENSION_SOURCES})
 target_include_directories(python_extension SYSTEM PRIVATE ${Python_INCLUDE_DIRS})
-target_include_directories(python_extension PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/cli
-                           ${PROJECT_SOURCE_DIR}/src/draw)
+target_include_directories(python_extension PRIVATE ${PROJECT_SOURCE_DIR}/include)
 target_link_libraries(python_extension PRIVATE cameo_flags cameo_static)
 # CPython's own tables cast functions, and are ended by {0}.
 target_compile_options(python_extension PRIVATE -Wno-pedantic -Wno-cast-function-type)

@@ -752,6 +752,48 @@ CAMEO_API const struct cameo_finding *cameo_findings_at(const struct cameo_findi
 /* What the violations prevent, and how many there are: "net.onnx: the model cannot run, for 3
  * reasons". */
 CAMEO_API struct cameo_text cameo_findings_headline(const struct cameo_findings *findings);
+/* ---- drawing ----
+ *
+ * Pictures as text, handed to the caller's function piece by piece. */
+
+enum cameo_drawing_format {
+    CAMEO_DRAWING_SVG = 0,
+    CAMEO_DRAWING_HTML = 1, /* a page that needs no other files; what is folded opens on a click */
+    CAMEO_DRAWING_DOT = 2   /* for Graphviz */
+};
+
+struct cameo_drawing_options {
+    size_t struct_size;
+    enum cameo_drawing_format format;
+    /* Prefixes of names of nodes: those that begin alike are one box. Or a single "auto" (the same,
+     * in models of more than 150 nodes, by scopes), "functions" or "none". Without any: "auto". */
+    size_t fold_count;
+    const char *const *folds;
+};
+
+#define CAMEO_DRAWING_OPTIONS_INIT                                                                 \
+    {                                                                                              \
+        sizeof(struct cameo_drawing_options), CAMEO_DRAWING_SVG, 0, NULL                           \
+    }
+
+struct cameo_drawing_report {
+    size_t struct_size;
+    size_t boxes; /* drawn at once: nodes, groups of nodes, inputs and outputs */
+};
+
+#define CAMEO_DRAWING_REPORT_INIT                                                                  \
+    {                                                                                              \
+        sizeof(struct cameo_drawing_report), 0                                                     \
+    }
+
+/* Draws the nodes of a model in the order in which values flow, with the shapes that the file says:
+ * cameo_model_infer fills in the others. Training info is a part of its own. options and report may
+ * be NULL. */
+CAMEO_API enum cameo_status cameo_model_draw(const struct cameo_model *model,
+                                             const struct cameo_drawing_options *options,
+                                             cameo_write_fn *write, void *to,
+                                             struct cameo_drawing_report *report,
+                                             struct cameo_error *err);
 
 /* ---- editing ----
  *

@@ -117,6 +117,14 @@ void cm_api_log_step(const struct cameo_model *model, const struct cameo_step *s
 void cm_api_log_saved(const struct cameo_model *model, const char *path,
                       const struct cm_save_report *report);
 
+/* The caller's function as the library calls it: a cm_text_write_fn whose to is one of these. */
+struct cm_api_writer {
+    cameo_write_fn *write;
+    void *to;
+};
+enum cm_status cm_api_write(void *writer, const void *bytes, size_t size,
+                            struct cm_error *err) CM_MUST_CHECK;
+
 /* For everything that saves models: options checked and completed, the report handed over. */
 enum cm_status cm_api_check_save(const char *path, const struct cameo_save_options *given,
                                  const struct cameo_save_report *report,

@@ -109,16 +109,15 @@ enum cameo_status cameo_model_save(const struct cameo_model *model, const char *
 struct write_call {
     const struct cameo_model *model;
     struct cameo_write_options options;
-    cameo_write_fn *write;
-    void *to;
+    struct cm_api_writer writer;
     struct cm_error err;
 };
 
-static enum cm_status pass_on(void *to, const void *bytes, size_t size, struct cm_error *err)
+enum cm_status cm_api_write(void *to, const void *bytes, size_t size, struct cm_error *err)
 {
-    const struct write_call *call = to;
+    const struct cm_api_writer *writer = to;
 
-    if (size && call->write(call->to, bytes, size) != 0)
+    if (size && writer->write(writer->to, bytes, size) != 0)
         return cm_fail(err, CM_IO, "the writer refused %zu bytes", size);
     return CM_OK;
 }
@@ -128,7 +127,7 @@ static enum cm_status write_binary(struct write_call *call, struct cm_arena *scr
     struct cm_encoding *plan;
 
     CM_TRY(cm_encode_plan(&cm_model_info, &call->model->file->model, scratch, &plan, &call->err));
-    return cm_encode_write(plan, pass_on, call, &call->err);
+    return cm_encode_write(plan, cm_api_write, &call->writer, &call->err);
 }
 
 static enum cm_status write_guarded(struct cm_guard *guard, void *arg)
@@ -138,14 +137,16 @@ static enum cm_status write_guarded(struct cm_guard *guard, void *arg)
     struct cm_arena scratch;
 
     if (call->options.format == CAMEO_FORMAT_TEXT)
-        return cm_syntax_print_model(&call->model->file->model, &text, pass_on, call, &call->err);
+        return cm_syntax_print_model(&call->model->file->model, &text, cm_api_write, &call->writer,
+                                     &call->err);
     cm_arena_init(&scratch, guard);
     const enum cm_status status =
         call->options.format == CAMEO_FORMAT_MLIR ||
                 call->options.format == CAMEO_FORMAT_MLIR_GENERIC
             ? cm_api_write_mlir(call->model->file, &call->model->file->model,
                                 call->options.format == CAMEO_FORMAT_MLIR_GENERIC,
-                                call->options.elide, &scratch, pass_on, call, &call->err)
+                                call->options.elide, &scratch, cm_api_write, &call->writer,
+                                &call->err)
             : write_binary(call, &scratch);
     cm_arena_release(&scratch);
     return status;
@@ -159,7 +160,7 @@ static enum cm_status check_write(struct write_call *call,
     if ((unsigned)call->options.format > CAMEO_FORMAT_MLIR_GENERIC)
         return cm_fail(&call->err, CM_BAD_ARGUMENT, "format %d does not exist",
                        (int)call->options.format);
-    if (!call->write)
+    if (!call->writer.write)
         return cm_fail(&call->err, CM_BAD_ARGUMENT, "no function to write with was given");
     return CM_OK;
 }
@@ -169,7 +170,7 @@ enum cameo_status cameo_model_write(const struct cameo_model *model,
                                     cameo_write_fn *write, void *to, struct cameo_error *err)
 {
     CM_API_NEED(model, err);
-    struct write_call call = {.model = model, .write = write, .to = to};
+    struct write_call call = {.model = model, .writer = {write, to}};
     enum cm_status status = check_write(&call, options);
 
     if (status == CM_OK)

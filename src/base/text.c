@@ -156,6 +156,27 @@ bool cm_str_to_double(struct cm_str text, double *out)
     return true;
 }
 
+int cm_vformat(char *to, size_t size, const char *format, va_list args)
+{
+    const locale_t locale = c_locale();
+    const locale_t before = locale ? uselocale(locale) : (locale_t)0;
+    const int length = vsnprintf(to, size, format, args);
+
+    if (before)
+        uselocale(before);
+    return length;
+}
+
+int cm_format(char *to, size_t size, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    const int length = cm_vformat(to, size, format, args);
+    va_end(args);
+    return length;
+}
+
 static size_t min3(size_t a, size_t b, size_t c)
 {
     return cm_min_size(cm_min_size(a, b), c);

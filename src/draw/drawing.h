@@ -1,78 +1,90 @@
-/* What the files of `cameo graph` share: panels of vertices and edges, laid out in ranks. */
+/* Drawings of models: panels of vertices and edges, laid out in ranks, written as SVG, as a page of
+ * HTML and as DOT. */
 // SPDX-License-Identifier: Apache-2.0
-#ifndef CLI_DRAWING_H
-#define CLI_DRAWING_H
+#ifndef CM_DRAW_DRAWING_H
+#define CM_DRAW_DRAWING_H
 
-#include "cli.h"
+#include "onnx/model_outline.h"
+#include "onnx/syntax_print.h"
 
-enum graph_shape { GRAPH_BOX, GRAPH_OVAL, GRAPH_OUTER, GRAPH_GROUP };
-enum { GRAPH_LINES = 3, GRAPH_TEXT = 48 };
+enum cm_draw_shape { CM_DRAW_BOX, CM_DRAW_OVAL, CM_DRAW_OUTER, CM_DRAW_GROUP };
+enum { CM_DRAW_LINES = 3, CM_DRAW_TEXT = 48 };
 
 /* A box or oval. Texts are cut to fit; they are from the model and may hold any bytes. */
-struct graph_vertex {
-    enum graph_shape shape;
-    char title[GRAPH_TEXT], lines[GRAPH_LINES][GRAPH_TEXT];
+struct cm_draw_vertex {
+    enum cm_draw_shape shape;
+    char title[CM_DRAW_TEXT], lines[CM_DRAW_LINES][CM_DRAW_TEXT];
     int line_count;
-    char label[GRAPH_TEXT];        /* the type of its result, under it */
-    const struct cameo_node *node; /* or NULL */
-    struct cameo_text name;        /* of a value or group, for tips */
-    int family;                    /* of its operator, see graph_families */
-    int panel;                     /* that shows what is inside; -1: none */
-    int group;                     /* of a group: its number, and how many nodes it has */
+    char label[CM_DRAW_TEXT];           /* the type of its result, under it */
+    const struct cm_outline_node *node; /* or NULL */
+    struct cm_str name;                 /* of a value or group, for tips */
+    int family;                         /* of its operator, see cm_draw_families */
+    int panel;                          /* that shows what is inside; -1: none */
+    int group;                          /* of a group: its number, and how many nodes it has */
     size_t node_count;
     /* Layout: the centre, the size of the box, the room that it takes with its label. */
     int rank;
     double x, y, width, height, room;
 };
 
-struct graph_edge {
+struct cm_draw_edge {
     size_t from, to;
     size_t first_bend, bend_count; /* among the bends of the panel, downwards */
 };
 
 /* Where an edge passes a rank without a vertex. */
-struct graph_bend {
+struct cm_draw_bend {
     double x, top, bottom;
 };
 
-struct graph_panel {
+struct cm_draw_panel {
     char title[200];
-    struct graph_vertex *vertices;
-    struct graph_edge *edges;
-    struct graph_bend *bends;
+    struct cm_draw_vertex *vertices;
+    struct cm_draw_edge *edges;
+    struct cm_draw_bend *bends;
     size_t vertex_count, vertex_room, edge_count, edge_room;
     double width, height;
 };
 
-struct graph_drawing {
-    const struct cameo_model *model;
-    struct graph_panel
-        *panels; /* the first is the model, then training info, then what is folded */
+struct cm_drawing {
+    struct cm_arena *arena, *scratch; /* scratch is empty between the functions below */
+    const struct cm_model_proto *model;
+    const struct cm_outlines *outlines;
+    struct cm_map initializers; /* names to numbers of dims */
+    struct {
+        const struct cm_int64s **items;
+        size_t count, capacity;
+    } dims;
+    /* The first is the model, then training info, then what is folded. */
+    struct cm_draw_panel *panels;
     size_t panel_count, panel_room;
-    void *names;     /* of groups, which vertices show */
     bool with_inner; /* what is folded is drawn too */
     size_t shown;    /* panels that are drawn at once; the others are behind clicks */
 };
 
-struct graph_family {
+struct cm_draw_family {
     const char *name, *fill, *operators; /* names with a blank before and behind each */
 };
-extern const struct graph_family graph_families[];
-extern const int graph_family_count;
+extern const struct cm_draw_family cm_draw_families[];
+extern const int cm_draw_family_count;
 
-/* Zeroed memory; does not return when there is none. Who draws defines both: the command ends then.
- */
-void *graph_memory(size_t count, size_t size);
-/* Room for one more item. */
-void *graph_grow(void *items, size_t count, size_t *room, size_t size);
+/* Prefixes of names; or one of "auto", "functions" and "none". */
+struct cm_draw_folds {
+    const char *const *items;
+    size_t count;
+};
 
-/* Fills the drawing. folds are prefixes of names, "auto", "functions" or "none". */
-void graph_build(struct graph_drawing *drawing, const struct cli_texts *folds);
+/* Fills a drawing of which arena, scratch, model and with_inner are set. */
+void cm_draw_build(struct cm_drawing *drawing, const struct cm_draw_folds *folds);
 /* Sets sizes and places. */
-void graph_layout(struct graph_panel *panel);
+void cm_draw_layout(struct cm_drawing *drawing, struct cm_draw_panel *panel);
+/* Boxes that are drawn at once. */
+size_t cm_draw_count(const struct cm_drawing *drawing);
 
-void graph_write_svg(FILE *to, const struct graph_drawing *drawing);
-void graph_write_html(FILE *to, const struct graph_drawing *drawing);
-void graph_write_dot(FILE *to, const struct graph_drawing *drawing);
+void cm_draw_write_svg(struct cm_printer *to, const struct cm_drawing *drawing);
+void cm_draw_write_html(struct cm_printer *to, const struct cm_drawing *drawing);
+void cm_draw_write_dot(struct cm_printer *to, const struct cm_drawing *drawing);
+/* Text as XML has it; control characters and bytes that are no UTF-8 become "?". */
+void cm_draw_put_xml(struct cm_printer *to, struct cm_str text);
 
 #endif

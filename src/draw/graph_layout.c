@@ -1,11 +1,11 @@
 /* A layered layout: vertices get ranks, long edges bends, ranks an order with few crossings, and
  * then each its place. Every step takes time linear in vertices and bends, but for sorting. */
 // SPDX-License-Identifier: Apache-2.0
-#include "drawing.h"
+#include "draw/drawing.h"
+
+#include "base/printable.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum {
     ORDER_SWEEPS = 16,
@@ -32,28 +32,32 @@ struct links {
 };
 
 struct layout {
-    struct graph_panel *panel;
+    struct cm_arena *arena, *scratch;
+    struct cm_draw_panel *panel;
     struct point *points; /* vertices, then bends */
     size_t count;
     struct links up, down;
     int rank_count;
     size_t *rank_first; /* of order; one more at the end */
+    size_t *tree;       /* see count_crossings */
     size_t *order;      /* points, rank by rank */
 };
 
 /* ---- ranks ---- */
 
 /* Vertices come in the order in which they run: an edge to an earlier one is turned round. */
-static void set_ranks(struct graph_panel *panel)
+static void set_ranks(struct layout *l)
 {
+    struct cm_draw_panel *panel = l->panel;
     const size_t n = panel->vertex_count;
-    int *earliest = graph_memory(n + 1, sizeof *earliest); /* of what reads a vertex */
-    bool *is_read = graph_memory(n + 1, sizeof *is_read), *reads = graph_memory(n + 1, 1);
-    size_t *first = graph_memory(n + 2, sizeof *first);
-    size_t *by_target = graph_memory(panel->edge_count + 1, sizeof *by_target);
+    int *earliest = CM_NEW_ARRAY(l->scratch, int, n + 1); /* of what reads a vertex */
+    bool *is_read = CM_NEW_ARRAY(l->scratch, bool, n + 1),
+         *reads = CM_NEW_ARRAY(l->scratch, bool, n + 1);
+    size_t *first = CM_NEW_ARRAY(l->scratch, size_t, n + 2);
+    size_t *by_target = CM_NEW_ARRAY(l->scratch, size_t, panel->edge_count + 1);
 
     for (size_t e = 0; e < panel->edge_count; e++) {
-        struct graph_edge *edge = &panel->edges[e];
+        struct cm_draw_edge *edge = &panel->edges[e];
         if (edge->from > edge->to) {
             const size_t from = edge->from;
             edge->from = edge->to;
@@ -67,7 +71,7 @@ static void set_ranks(struct graph_panel *panel)
         by_target[first[panel->edges[e].to]++] = e;
     for (size_t v = 0, at = 0; v < n; v++)
         for (; at < first[v]; at++) {
-            const struct graph_vertex *from = &panel->vertices[panel->edges[by_target[at]].from];
+            const struct cm_draw_vertex *from = &panel->vertices[panel->edges[by_target[at]].from];
             reads[v] = true;
             if (panel->vertices[v].rank <= from->rank)
                 panel->vertices[v].rank = from->rank + 1;
@@ -83,32 +87,28 @@ static void set_ranks(struct graph_panel *panel)
     for (size_t v = 0; v < n; v++)
         if (!reads[v] && is_read[v])
             panel->vertices[v].rank = earliest[v] - 1;
-    free(earliest);
-    free(is_read);
-    free(reads);
-    free(first);
-    free(by_target);
 }
 
 /* Bends where edges pass ranks; where that would be too many, long edges go straight. */
-static void add_bends(struct graph_panel *panel)
+static void add_bends(struct layout *l)
 {
+    struct cm_draw_panel *panel = l->panel;
     size_t all = 0;
 
     for (size_t e = 0; e < panel->edge_count; e++) {
-        struct graph_edge *edge = &panel->edges[e];
+        struct cm_draw_edge *edge = &panel->edges[e];
         const int span = panel->vertices[edge->to].rank - panel->vertices[edge->from].rank;
 
         edge->first_bend = all;
         edge->bend_count = span > 1 && all + (size_t)span < BENDS_MAX ? (size_t)span - 1 : 0;
         all += edge->bend_count;
     }
-    panel->bends = graph_memory(all + 1, sizeof *panel->bends);
+    panel->bends = CM_NEW_ARRAY(l->arena, struct cm_draw_bend, all + 1);
 }
 
 /* ---- points and links ---- */
 
-static size_t step_of(const struct layout *l, const struct graph_edge *edge, size_t i)
+static size_t step_of(const struct layout *l, const struct cm_draw_edge *edge, size_t i)
 {
     return i == 0                 ? edge->from
            : i > edge->bend_count ? edge->to
@@ -117,11 +117,11 @@ static size_t step_of(const struct layout *l, const struct graph_edge *edge, siz
 
 static void link_points(struct layout *l)
 {
-    const struct graph_panel *panel = l->panel;
+    const struct cm_draw_panel *panel = l->panel;
     size_t all = 0;
 
-    l->up.first = graph_memory(l->count + 2, sizeof *l->up.first);
-    l->down.first = graph_memory(l->count + 2, sizeof *l->down.first);
+    l->up.first = CM_NEW_ARRAY(l->scratch, size_t, l->count + 2);
+    l->down.first = CM_NEW_ARRAY(l->scratch, size_t, l->count + 2);
     for (int pass = 0; pass < 2; pass++) {
         for (size_t e = 0; e < panel->edge_count; e++)
             for (size_t i = 0; i <= panel->edges[e].bend_count; i++) {
@@ -144,8 +144,8 @@ static void link_points(struct layout *l)
             l->down.first[p + 1] += l->down.first[p];
             l->up.first[p + 1] += l->up.first[p];
         }
-        l->down.items = graph_memory(all + 1, sizeof *l->down.items);
-        l->up.items = graph_memory(all + 1, sizeof *l->up.items);
+        l->down.items = CM_NEW_ARRAY(l->scratch, size_t, all + 1);
+        l->up.items = CM_NEW_ARRAY(l->scratch, size_t, all + 1);
     }
     for (size_t p = l->count; p > 0; p--) { /* filling moved each to the next one's first */
         l->down.first[p] = l->down.first[p - 1];
@@ -156,13 +156,13 @@ static void link_points(struct layout *l)
 
 static void make_points(struct layout *l)
 {
-    struct graph_panel *panel = l->panel;
+    struct cm_draw_panel *panel = l->panel;
     size_t bends = 0;
 
     for (size_t e = 0; e < panel->edge_count; e++)
         bends += panel->edges[e].bend_count;
     l->count = panel->vertex_count + bends;
-    l->points = graph_memory(l->count + 1, sizeof *l->points);
+    l->points = CM_NEW_ARRAY(l->scratch, struct point, l->count + 1);
     for (size_t v = 0; v < panel->vertex_count; v++) {
         l->points[v] =
             (struct point){.rank = panel->vertices[v].rank, .half = panel->vertices[v].room / 2};
@@ -181,12 +181,12 @@ static void make_points(struct layout *l)
 /* First as a walk from the top meets them: neighbours come out side by side. */
 static void first_order(struct layout *l)
 {
-    size_t *next = graph_memory((size_t)l->rank_count + 1, sizeof *next);
-    size_t *stack = graph_memory(l->count + 1, sizeof *stack);
-    bool *met = graph_memory(l->count + 1, sizeof *met);
+    size_t *next = CM_NEW_ARRAY(l->scratch, size_t, (size_t)l->rank_count + 1);
+    size_t *stack = CM_NEW_ARRAY(l->scratch, size_t, l->count + 1);
+    bool *met = CM_NEW_ARRAY(l->scratch, bool, l->count + 1);
 
-    l->rank_first = graph_memory((size_t)l->rank_count + 2, sizeof *l->rank_first);
-    l->order = graph_memory(l->count + 1, sizeof *l->order);
+    l->rank_first = CM_NEW_ARRAY(l->scratch, size_t, (size_t)l->rank_count + 2);
+    l->order = CM_NEW_ARRAY(l->scratch, size_t, l->count + 1);
     for (size_t p = 0; p < l->count; p++)
         l->rank_first[l->points[p].rank + 1]++;
     for (int r = 0; r < l->rank_count; r++) {
@@ -210,9 +210,6 @@ static void first_order(struct layout *l)
                 }
         }
     }
-    free(next);
-    free(stack);
-    free(met);
 }
 
 static _Thread_local const struct point *sorted_points; /* qsort takes no argument */
@@ -249,12 +246,8 @@ static void sort_rank(struct layout *l, int rank, const struct links *links)
 /* Crossings between a rank and the one below: inversions of the positions that edges end at. */
 static size_t count_crossings(const struct layout *l)
 {
-    size_t crossings = 0, widest = 1;
+    size_t crossings = 0, *tree = l->tree;
 
-    for (int r = 0; r < l->rank_count; r++)
-        if (l->rank_first[r + 1] - l->rank_first[r] > widest)
-            widest = l->rank_first[r + 1] - l->rank_first[r];
-    size_t *tree = graph_memory(widest + 2, sizeof *tree);
     for (int r = 0; r + 1 < l->rank_count; r++) {
         size_t seen = 0;
         const size_t below = l->rank_first[r + 2] - l->rank_first[r + 1];
@@ -273,16 +266,19 @@ static size_t count_crossings(const struct layout *l)
                     tree[at]++;
         }
     }
-    free(tree);
     return crossings;
 }
 
 static void order_ranks(struct layout *l)
 {
-    size_t *best = graph_memory(l->count + 1, sizeof *best);
-    size_t least = SIZE_MAX;
+    size_t *best = CM_NEW_ARRAY(l->scratch, size_t, l->count + 1);
+    size_t least = SIZE_MAX, widest = 1;
 
     first_order(l);
+    for (int r = 0; r < l->rank_count; r++)
+        if (l->rank_first[r + 1] - l->rank_first[r] > widest)
+            widest = l->rank_first[r + 1] - l->rank_first[r];
+    l->tree = CM_NEW_ARRAY(l->scratch, size_t, widest + 2);
     for (int sweep = 0; sweep <= ORDER_SWEEPS; sweep++) {
         const size_t crossings = count_crossings(l);
         if (crossings < least) {
@@ -302,7 +298,6 @@ static void order_ranks(struct layout *l)
     for (int r = 0; r < l->rank_count; r++)
         for (size_t i = l->rank_first[r]; i < l->rank_first[r + 1]; i++)
             l->points[l->order[i]].position = i - l->rank_first[r];
-    free(best);
 }
 
 /* ---- places ---- */
@@ -363,8 +358,8 @@ static void place_rank(struct layout *l, int rank, const struct links *links, st
 
 static void place_points(struct layout *l)
 {
-    struct block *blocks = graph_memory(l->count + 1, sizeof *blocks);
-    double *offsets = graph_memory(l->count + 1, sizeof *offsets);
+    struct block *blocks = CM_NEW_ARRAY(l->scratch, struct block, l->count + 1);
+    double *offsets = CM_NEW_ARRAY(l->scratch, double, l->count + 1);
 
     for (int r = 0; r < l->rank_count; r++) {
         double x = 0;
@@ -383,18 +378,32 @@ static void place_points(struct layout *l)
         else
             for (int r = l->rank_count - 1; r-- > 0;)
                 place_rank(l, r, &l->down, blocks, offsets);
-    free(blocks);
-    free(offsets);
 }
 
 /* ---- all of it ---- */
 
-static double text_width(const char *text, double size, double per)
+/* Columns of a text that is shown with \xNN for each byte of a character that does not show. */
+static size_t text_columns(struct cm_str text)
 {
-    return (double)cli_text_width((struct cameo_text){text, strlen(text)}) * size * per;
+    size_t columns = 0;
+
+    for (size_t at = 0; at < text.size;) {
+        const struct cm_str rest = {text.data + at, text.size - at};
+        const bool hidden = cm_str_unprintable(rest) > 0;
+        const bool blank = rest.data[0] == '\n' || rest.data[0] == '\t';
+
+        columns += !hidden ? 1 : blank ? 2 : 4;
+        at += hidden ? 1 : cm_str_character(rest);
+    }
+    return columns;
 }
 
-static void measure(struct graph_vertex *v)
+static double text_width(const char *text, double size, double per)
+{
+    return (double)text_columns(cm_str(text)) * size * per;
+}
+
+static void measure(struct cm_draw_vertex *v)
 {
     double width = text_width(v->title, 13, 0.6);
 
@@ -407,9 +416,9 @@ static void measure(struct graph_vertex *v)
 
 static void take_places(struct layout *l)
 {
-    struct graph_panel *panel = l->panel;
-    double *tops = graph_memory((size_t)l->rank_count + 1, sizeof *tops);
-    double *heights = graph_memory((size_t)l->rank_count + 1, sizeof *heights);
+    struct cm_draw_panel *panel = l->panel;
+    double *tops = CM_NEW_ARRAY(l->scratch, double, (size_t)l->rank_count + 1);
+    double *heights = CM_NEW_ARRAY(l->scratch, double, (size_t)l->rank_count + 1);
     double left = INFINITY, right = -INFINITY, y = MARGIN;
 
     for (size_t p = 0; p < l->count; p++) {
@@ -424,39 +433,31 @@ static void take_places(struct layout *l)
         y += heights[r] + RANK_GAP;
     }
     for (size_t v = 0; v < panel->vertex_count; v++) {
-        struct graph_vertex *vertex = &panel->vertices[v];
+        struct cm_draw_vertex *vertex = &panel->vertices[v];
         vertex->x = l->points[v].x - left + MARGIN;
         vertex->y = tops[vertex->rank] + heights[vertex->rank] / 2;
     }
     for (size_t e = 0; e < panel->edge_count; e++)
         for (size_t i = 0; i < panel->edges[e].bend_count; i++) {
             const struct point *p = &l->points[step_of(l, &panel->edges[e], i + 1)];
-            panel->bends[panel->edges[e].first_bend + i] = (struct graph_bend){
+            panel->bends[panel->edges[e].first_bend + i] = (struct cm_draw_bend){
                 p->x - left + MARGIN, tops[p->rank], tops[p->rank] + heights[p->rank]};
         }
     panel->width = l->count ? right - left + 2 * MARGIN : 2 * MARGIN;
     panel->height = y - RANK_GAP + MARGIN + 10;
-    free(tops);
-    free(heights);
 }
 
-void graph_layout(struct graph_panel *panel)
+void cm_draw_layout(struct cm_drawing *drawing, struct cm_draw_panel *panel)
 {
-    struct layout l = {.panel = panel};
+    struct layout l = {.arena = drawing->arena, .scratch = drawing->scratch, .panel = panel};
 
     for (size_t v = 0; v < panel->vertex_count; v++)
         measure(&panel->vertices[v]);
-    set_ranks(panel);
-    add_bends(panel);
+    set_ranks(&l);
+    add_bends(&l);
     make_points(&l);
     order_ranks(&l);
     place_points(&l);
     take_places(&l);
-    free(l.points);
-    free(l.up.first);
-    free(l.up.items);
-    free(l.down.first);
-    free(l.down.items);
-    free(l.rank_first);
-    free(l.order);
+    cm_arena_reset(l.scratch);
 }

@@ -1,49 +1,51 @@
 /* Nodes and values of a graph as vertices and edges of a panel. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph_panel.h"
+#include "draw/graph_panel.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-static struct graph_panel *panel_of(const struct graph_builder *b)
+static struct cm_draw_panel *panel_of(const struct cm_draw_builder *b)
 {
     return &b->drawing->panels[b->panel];
 }
 
-size_t graph_add_panel(struct graph_drawing *drawing, const char *title)
+size_t cm_draw_add_panel(struct cm_drawing *drawing, const char *title)
 {
-    drawing->panels = graph_grow(drawing->panels, drawing->panel_count, &drawing->panel_room,
-                                 sizeof *drawing->panels);
-    drawing->panels[drawing->panel_count] = (struct graph_panel){0};
+    if (drawing->panel_count == drawing->panel_room)
+        drawing->panels = cm_arena_grow(drawing->arena, drawing->panels, &drawing->panel_room,
+                                        sizeof *drawing->panels);
+    drawing->panels[drawing->panel_count] = (struct cm_draw_panel){0};
     snprintf(drawing->panels[drawing->panel_count].title,
              sizeof drawing->panels[drawing->panel_count].title, "%s", title);
     return drawing->panel_count++;
 }
 
-static size_t add_vertex(struct graph_builder *b, enum graph_shape shape, const char *title)
+static size_t add_vertex(struct cm_draw_builder *b, enum cm_draw_shape shape, struct cm_str title)
 {
-    struct graph_panel *panel = panel_of(b);
+    struct cm_draw_panel *panel = panel_of(b);
 
-    panel->vertices = graph_grow(panel->vertices, panel->vertex_count, &panel->vertex_room,
-                                 sizeof *panel->vertices);
-    struct graph_vertex *v = &panel->vertices[panel->vertex_count];
-    *v = (struct graph_vertex){.shape = shape, .panel = -1, .name = {title, strlen(title)}};
-    (shape == GRAPH_BOX ? graph_put_text : graph_put_name)(v->title, title);
+    if (panel->vertex_count == panel->vertex_room)
+        panel->vertices = cm_arena_grow(b->drawing->arena, panel->vertices, &panel->vertex_room,
+                                        sizeof *panel->vertices);
+    struct cm_draw_vertex *v = &panel->vertices[panel->vertex_count];
+    *v = (struct cm_draw_vertex){.shape = shape, .panel = -1, .name = title};
+    (shape == CM_DRAW_BOX ? cm_draw_put_text : cm_draw_put_name)(v->title, title);
     return panel->vertex_count++;
 }
 
-static void add_edge(struct graph_builder *b, size_t from, size_t to)
+static void add_edge(struct cm_draw_builder *b, size_t from, size_t to)
 {
-    struct graph_panel *panel = panel_of(b);
+    struct cm_draw_panel *panel = panel_of(b);
 
-    panel->edges =
-        graph_grow(panel->edges, panel->edge_count, &panel->edge_room, sizeof *panel->edges);
-    panel->edges[panel->edge_count++] = (struct graph_edge){.from = from, .to = to};
+    if (panel->edge_count == panel->edge_room)
+        panel->edges =
+            cm_arena_grow(b->drawing->arena, panel->edges, &panel->edge_room, sizeof *panel->edges);
+    panel->edges[panel->edge_count++] = (struct cm_draw_edge){.from = from, .to = to};
 }
 
 static int by_ends(const void *a, const void *b)
 {
-    const struct graph_edge *x = a, *y = b;
+    const struct cm_draw_edge *x = a, *y = b;
 
     if (x->from != y->from)
         return (x->from > y->from) - (x->from < y->from);
@@ -51,7 +53,7 @@ static int by_ends(const void *a, const void *b)
 }
 
 /* Several values between two vertices are one line. */
-static void join_edges(struct graph_panel *panel)
+static void join_edges(struct cm_draw_panel *panel)
 {
     size_t kept = 0;
 
@@ -64,156 +66,175 @@ static void join_edges(struct graph_panel *panel)
 }
 
 /* A node without inputs that gives what an attribute holds, and draws nothing at random. */
-static bool holds_value(const struct cameo_node *node)
+static bool holds_value(const struct cm_node_proto *node)
 {
-    return node->attribute_count == 1 && strstr(node->attributes[0]->name.data, "value") != NULL;
+    char name[80];
+
+    if (node->attribute.count != 1)
+        return false;
+    snprintf(name, sizeof name, "%.*s", CM_DRAW_CUT(node->attribute.items[0].name, 70));
+    return strstr(name, "value") != NULL;
 }
 
-bool *graph_find_constants(const struct cameo_graph *graph)
+bool *cm_draw_find_constants(struct cm_arena *arena, const struct cm_outline *graph)
 {
-    const size_t count = cameo_graph_node_count(graph);
-    bool *constant = graph_memory(count + 1, sizeof *constant);
+    bool *constant = CM_NEW_ARRAY(arena, bool, graph->node_count + 1);
 
-    for (size_t i = 0; i < count; i++) {
-        const struct cameo_node *node = cameo_graph_node(graph, i);
+    for (size_t i = 0; i < graph->node_count; i++) {
+        const struct cm_node_proto *node = graph->nodes[i].proto;
 
-        constant[i] = node->input_count > 0 || holds_value(node);
-        for (size_t k = 0; k < node->input_count && constant[i]; k++) {
-            const struct cameo_edge *edge =
-                node->inputs[k].size ? cameo_graph_find_edge(graph, node->inputs[k].data) : NULL;
-            constant[i] = !edge || edge->origin == CAMEO_EDGE_INITIALIZER ||
-                          (edge->maker && edge->maker->graph == graph && edge->maker->index < i &&
-                           constant[edge->maker->index]);
+        constant[i] = node->input.count > 0 || holds_value(node);
+        for (size_t k = 0; k < node->input.count && constant[i]; k++) {
+            const struct cm_outline_value *value = cm_outline_find(graph, node->input.items[k]);
+            constant[i] =
+                !value || value->origin == CM_OUTLINE_INITIALIZER ||
+                (value->maker && value->maker->index < i && constant[value->maker->index]);
         }
-        for (size_t a = 0; a < node->attribute_count; a++)
-            constant[i] = constant[i] && !node->attributes[a]->graph_count;
-        for (size_t o = 0; o < node->output_count && constant[i]; o++) {
-            const struct cameo_edge *edge =
-                node->outputs[o].size ? cameo_graph_find_edge(graph, node->outputs[o].data) : NULL;
-            constant[i] = !edge || !edge->is_output;
+        for (size_t a = 0; a < node->attribute.count; a++)
+            constant[i] = constant[i] && !graph->nodes[i].bodies[a].count;
+        for (size_t o = 0; o < node->output.count && constant[i]; o++) {
+            const struct cm_outline_value *value = cm_outline_find(graph, node->output.items[o]);
+            constant[i] = !value || !value->is_output;
         }
     }
     return constant;
 }
 
-static int group_of(const struct graph_builder *b, const struct cameo_node *node)
+static int group_of(const struct cm_draw_builder *b, const struct cm_outline_node *node)
 {
     return b->groups && b->only < 0 ? b->groups[node->index] : -1;
 }
 
-static bool is_inside(const struct graph_builder *b, const struct cameo_node *node)
+static bool is_inside(const struct cm_draw_builder *b, const struct cm_outline_node *node)
 {
     return b->only < 0 || b->groups[node->index] == b->only;
 }
 
-static void describe_node(struct graph_builder *b, const struct cameo_node *node,
-                          struct graph_vertex *v)
+/* Nodes of a list, those of graphs inside them included. */
+static size_t count_nodes(const struct cm_outline *graph)
 {
-    const struct cameo_model *model = b->drawing->model;
-    const struct cameo_function *f;
-    char text[200];
+    size_t count = graph->node_count;
 
-    v->node = node;
-    v->family = graph_family_of(node);
-    for (size_t i = 0; !v->family && (f = cameo_model_function(model, i)) != NULL; i++)
-        if (strcmp(f->name.data, node->op_type.data) == 0 &&
-            strcmp(f->domain.data, node->domain.data) == 0) {
-            v->family = graph_family_count - 1;
-            snprintf(text, sizeof text, "function of %zu node%s", f->node_count,
-                     f->node_count == 1 ? "" : "s");
-            graph_add_line(v, text);
-        }
-    for (size_t i = 0; i < node->attribute_count; i++)
-        if (node->attributes[i]->graph_count) {
-            const size_t inside = cameo_graph_node_count(node->attributes[i]->graphs[0]);
-            snprintf(text, sizeof text, "%.24s: %zu node%s", node->attributes[i]->name.data, inside,
-                     inside == 1 ? "" : "s");
-            graph_add_line(v, text);
-        }
-    graph_add_weights(v, model, node);
-    graph_add_attributes(v, node);
+    for (size_t n = 0; n < graph->node_count; n++)
+        for (size_t a = 0; a < graph->nodes[n].proto->attribute.count; a++)
+            for (size_t i = 0; i < graph->nodes[n].bodies[a].count; i++)
+                count += count_nodes(graph->nodes[n].bodies[a].items[i]);
+    return count;
 }
 
-static size_t member(const struct graph_builder *b, size_t i)
+static void describe_node(struct cm_draw_builder *b, const struct cm_outline_node *of,
+                          struct cm_draw_vertex *v)
+{
+    const struct cm_model_proto *model = b->drawing->model;
+    const struct cm_node_proto *node = of->proto;
+    char text[200];
+
+    v->node = of;
+    v->family = cm_draw_family_of(node);
+    for (size_t i = 0; !v->family && i < model->functions.count; i++)
+        if (cm_str_equal(model->functions.items[i].name, node->op_type) &&
+            cm_str_equal(model->functions.items[i].domain, node->domain)) {
+            const size_t inside = count_nodes(b->drawing->outlines->functions[i]);
+            v->family = cm_draw_family_count - 1;
+            snprintf(text, sizeof text, "function of %zu node%s", inside, inside == 1 ? "" : "s");
+            cm_draw_add_line(v, text);
+        }
+    for (size_t i = 0; i < node->attribute.count; i++)
+        if (of->bodies[i].count) {
+            const size_t inside = of->bodies[i].items[0]->node_count;
+            snprintf(text, sizeof text, "%.*s: %zu node%s",
+                     CM_DRAW_CUT(node->attribute.items[i].name, 24), inside,
+                     inside == 1 ? "" : "s");
+            cm_draw_add_line(v, text);
+        }
+    cm_draw_add_weights(v, b->drawing, node);
+    cm_draw_add_attributes(v, node);
+}
+
+static size_t member(const struct cm_draw_builder *b, size_t i)
 {
     return b->members ? b->members[i] : i;
 }
 
-static void add_node(struct graph_builder *b, size_t index, size_t *of_group)
+static void add_node(struct cm_draw_builder *b, size_t index, size_t *of_group)
 {
-    const struct cameo_node *node = cameo_graph_node(b->graph, index);
+    const struct cm_outline_node *node = &b->graph->nodes[index];
     const int group = group_of(b, node);
 
     if (b->constant[index])
         return;
     if (group < 0) {
-        const size_t v = add_vertex(b, GRAPH_BOX, node->op_type.data);
+        const size_t v = add_vertex(b, CM_DRAW_BOX, node->proto->op_type);
         describe_node(b, node, &panel_of(b)->vertices[v]);
         b->of_node[index] = v + 1;
         return;
     }
     if (!of_group[group]) {
-        of_group[group] = add_vertex(b, GRAPH_GROUP, b->group_names[group]) + 1;
+        of_group[group] = add_vertex(b, CM_DRAW_GROUP, cm_str(b->group_names[group])) + 1;
         panel_of(b)->vertices[of_group[group] - 1].group = group;
     }
     b->of_node[index] = of_group[group];
     panel_of(b)->vertices[of_group[group] - 1].node_count++;
 }
 
-static void add_nodes(struct graph_builder *b)
+static void add_nodes(struct cm_draw_builder *b)
 {
-    size_t *of_group = graph_memory(b->group_count + 1, sizeof *of_group);
+    size_t *of_group = CM_NEW_ARRAY(b->drawing->scratch, size_t, b->group_count + 1);
 
     for (size_t i = 0; i < b->member_count; i++)
         add_node(b, member(b, i), of_group);
-    free(of_group);
-    struct graph_panel *panel = panel_of(b);
+    struct cm_draw_panel *panel = panel_of(b);
     for (size_t v = 0; v < panel->vertex_count; v++)
-        if (panel->vertices[v].shape == GRAPH_GROUP) {
+        if (panel->vertices[v].shape == CM_DRAW_GROUP) {
             char text[40];
             snprintf(text, sizeof text, "%zu nodes", panel->vertices[v].node_count);
-            graph_add_line(&panel->vertices[v], text);
+            cm_draw_add_line(&panel->vertices[v], text);
         }
 }
 
 /* The node of the panel's graph that a node is, or is inside. */
-static const struct cameo_node *climb(const struct graph_builder *b, const struct cameo_node *node)
+static const struct cm_outline_node *climb(const struct cm_draw_builder *b,
+                                           const struct cm_outline_node *node)
 {
     while (node && node->graph != b->graph)
-        node = cameo_graph_owner(node->graph);
+        node = node->graph->owner;
     return node;
 }
 
+const struct cm_int64s *cm_draw_find_weight(const struct cm_drawing *drawing, struct cm_str name)
+{
+    const uint64_t *index = name.size ? cm_map_find(&drawing->initializers, name) : NULL;
+    return index ? drawing->dims.items[*index] : NULL;
+}
+
+static bool is_default(const struct cm_drawing *drawing, const struct cm_outline_value *edge)
+{
+    return edge->origin == CM_OUTLINE_INPUT && cm_draw_find_weight(drawing, edge->name);
+}
+
 /* The vertex that a value comes from, 1 + its number; 0: it is not drawn. */
-static size_t source_of(struct graph_builder *b, const struct cameo_edge *edge, bool is_read)
+static size_t source_of(struct cm_draw_builder *b, const struct cm_outline_value *edge,
+                        bool is_read)
 {
     if (edge->maker && edge->maker->graph == b->graph && is_inside(b, edge->maker))
         return b->of_node[edge->maker->index];
-    if (!is_read || edge->origin == CAMEO_EDGE_INITIALIZER ||
+    if (!is_read || edge->origin == CM_OUTLINE_INITIALIZER ||
         (edge->maker && edge->maker->graph == b->graph && b->constant[edge->maker->index]) ||
-        (edge->info && edge->info->has_default))
+        is_default(b->drawing, edge))
         return 0;
-    const bool outer = edge->origin != CAMEO_EDGE_INPUT;
-    const size_t v = add_vertex(b, outer ? GRAPH_OUTER : GRAPH_OVAL, edge->name.data);
-    graph_put_type(panel_of(b)->vertices[v].label, edge->info);
+    const bool outer = edge->origin != CM_OUTLINE_INPUT;
+    const size_t v = add_vertex(b, outer ? CM_DRAW_OUTER : CM_DRAW_OVAL, edge->name);
+    cm_draw_put_type(b->drawing->arena, panel_of(b)->vertices[v].label, edge->info);
     return v + 1;
 }
 
-static bool is_default(const struct graph_drawing *drawing, const struct cameo_edge *edge)
-{
-    size_t index;
-
-    return edge->origin == CAMEO_EDGE_INPUT &&
-           cameo_model_find_initializer(drawing->model, edge->name.data, &index);
-}
-
-static void add_value(struct graph_builder *b, const struct cameo_edge *edge)
+static void add_value(struct cm_draw_builder *b, const struct cm_outline_value *edge)
 {
     bool leaves = edge->is_output, is_read = false;
     const bool made_here = edge->maker && edge->maker->graph == b->graph;
 
-    for (size_t r = 0; r < edge->reader_count; r++) {
-        const struct cameo_node *reader = climb(b, edge->readers[r]);
+    for (size_t r = 0; r < edge->readers.count; r++) {
+        const struct cm_outline_node *reader = climb(b, edge->readers.items[r].node);
         if (!reader)
             continue;
         is_read = is_read || is_inside(b, reader);
@@ -226,30 +247,31 @@ static void add_value(struct graph_builder *b, const struct cameo_edge *edge)
     const size_t source = source_of(b, edge, is_read || (edge->is_output && b->only < 0));
     if (!source)
         return;
-    struct graph_vertex *from = &panel_of(b)->vertices[source - 1];
-    if (!from->label[0] && (leaves || from->shape != GRAPH_GROUP))
-        graph_put_type(from->label, edge->info);
-    for (size_t r = 0; r < edge->reader_count; r++) {
-        const struct cameo_node *reader = climb(b, edge->readers[r]);
+    struct cm_draw_vertex *from = &panel_of(b)->vertices[source - 1];
+    if (!from->label[0] && (leaves || from->shape != CM_DRAW_GROUP))
+        cm_draw_put_type(b->drawing->arena, from->label, edge->info);
+    for (size_t r = 0; r < edge->readers.count; r++) {
+        const struct cm_outline_node *reader = climb(b, edge->readers.items[r].node);
         const size_t target = reader && is_inside(b, reader) ? b->of_node[reader->index] : 0;
         if (target && target != source)
             add_edge(b, source - 1, target - 1);
     }
     if (leaves && (edge->is_output || b->only >= 0)) {
-        const size_t v = add_vertex(b, edge->is_output ? GRAPH_OVAL : GRAPH_OUTER, edge->name.data);
-        char type[GRAPH_TEXT];
-        graph_put_type(type, edge->info);
-        graph_add_line(&panel_of(b)->vertices[v], type);
+        const size_t v = add_vertex(b, edge->is_output ? CM_DRAW_OVAL : CM_DRAW_OUTER, edge->name);
+        char type[CM_DRAW_TEXT];
+        cm_draw_put_type(b->drawing->arena, type, edge->info);
+        cm_draw_add_line(&panel_of(b)->vertices[v], type);
         add_edge(b, source - 1, v);
     }
 }
 
 /* Vertices in the order that layout wants: what is read from outside first, results last. */
-static void sort_vertices(struct graph_panel *panel, size_t nodes)
+static void sort_vertices(struct cm_drawing *drawing, struct cm_draw_panel *panel, size_t nodes)
 {
     const size_t n = panel->vertex_count;
-    size_t *to = graph_memory(n + 1, sizeof *to), *ins = graph_memory(n + 1, sizeof *ins);
-    struct graph_vertex *sorted = graph_memory(n + 1, sizeof *sorted);
+    size_t *to = CM_NEW_ARRAY(drawing->scratch, size_t, n + 1);
+    size_t *ins = CM_NEW_ARRAY(drawing->scratch, size_t, n + 1);
+    struct cm_draw_vertex *sorted = CM_NEW_ARRAY(drawing->arena, struct cm_draw_vertex, n + 1);
     size_t at = 0;
 
     for (size_t e = 0; e < panel->edge_count; e++)
@@ -264,54 +286,51 @@ static void sort_vertices(struct graph_panel *panel, size_t nodes)
         panel->edges[e].from = to[panel->edges[e].from];
         panel->edges[e].to = to[panel->edges[e].to];
     }
-    free(panel->vertices);
     panel->vertices = sorted;
     panel->vertex_room = n + 1;
-    free(to);
-    free(ins);
 }
 
-static int by_address(const void *a, const void *b)
+static int by_number(const void *a, const void *b)
 {
-    const struct cameo_edge *const *x = a, *const *y = b;
+    const struct cm_outline_value *const *x = a, *const *y = b;
 
-    return (*x > *y) - (*x < *y);
+    return ((*x)->index > (*y)->index) - ((*x)->index < (*y)->index);
 }
 
 /* Values that the nodes of a group read or make, each once. */
-static void add_values_of_group(struct graph_builder *b)
+static void add_values_of_group(struct cm_draw_builder *b)
 {
-    const struct cameo_edge **edges = NULL;
-    size_t count = 0, room = 0;
+    struct {
+        const struct cm_outline_value **items;
+        size_t count, capacity;
+    } values = {0};
 
     for (size_t i = 0; i < b->member_count; i++) {
-        const struct cameo_node *node = cameo_graph_node(b->graph, b->members[i]);
-        for (size_t k = 0; k < node->input_count + node->output_count; k++) {
-            const struct cameo_text name =
-                k < node->input_count ? node->inputs[k] : node->outputs[k - node->input_count];
-            const struct cameo_edge *edge =
-                name.size ? cameo_graph_find_edge(b->graph, name.data) : NULL;
-            edges = graph_grow(edges, count, &room, sizeof *edges);
-            if (edge)
-                edges[count++] = edge;
+        const struct cm_node_proto *node = b->graph->nodes[b->members[i]].proto;
+        for (size_t k = 0; k < node->input.count + node->output.count; k++) {
+            const struct cm_outline_value *value = cm_outline_find(
+                b->graph, k < node->input.count ? node->input.items[k]
+                                                : node->output.items[k - node->input.count]);
+            if (value)
+                *CM_PUSH(b->drawing->scratch, &values) = value;
         }
     }
-    if (count)
-        qsort(edges, count, sizeof *edges, by_address);
-    for (size_t i = 0; i < count; i++)
-        if (!i || edges[i] != edges[i - 1])
-            add_value(b, edges[i]);
-    free(edges);
+    if (values.count)
+        qsort(values.items, values.count, sizeof(const struct cm_outline_value *), by_number);
+    for (size_t i = 0; i < values.count; i++)
+        if (!i || values.items[i] != values.items[i - 1])
+            add_value(b, values.items[i]);
 }
 
-void graph_build_panel(struct graph_builder *b)
+void cm_draw_build_panel(struct cm_draw_builder *b)
 {
     add_nodes(b);
     const size_t nodes = panel_of(b)->vertex_count;
     if (b->members)
         add_values_of_group(b);
-    for (size_t i = 0; !b->members && i < cameo_graph_edge_count(b->graph); i++)
-        add_value(b, cameo_graph_edge(b->graph, i));
+    for (size_t i = 0; !b->members && i < b->graph->values.count; i++)
+        add_value(b, b->graph->values.items[i]);
     join_edges(panel_of(b));
-    sort_vertices(panel_of(b), nodes);
+    sort_vertices(b->drawing, panel_of(b), nodes);
+    cm_arena_reset(b->drawing->scratch);
 }

@@ -1,13 +1,13 @@
 /* What is written into boxes: types, weights, attributes, kinds of operators. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph_panel.h"
+#include "draw/graph_panel.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include "onnx/type_text.h"
+#include "tensor/dtype.h"
 
 #define TIMES "\xc3\x97"
 
-const struct graph_family graph_families[] = {
+const struct cm_draw_family cm_draw_families[] = {
     {"other", "#f4f4f4", ""},
     {"convolution", "#cfe2fb", " Conv ConvTranspose ConvInteger QLinearConv DeformConv FusedConv "},
     {"product", "#c4d7f5",
@@ -41,72 +41,86 @@ const struct graph_family graph_families[] = {
      " Gradient Adam Adagrad Momentum SoftmaxCrossEntropyLoss NegativeLogLikelihoodLoss "},
     {"function", "#ffffff", ""},
 };
-const int graph_family_count = sizeof graph_families / sizeof *graph_families;
+const int cm_draw_family_count = CM_COUNT(cm_draw_families);
 
 /* ---- texts ---- */
 
-void graph_put_text(char to[GRAPH_TEXT], const char *text)
+void cm_draw_put_text(char to[CM_DRAW_TEXT], struct cm_str text)
 {
-    size_t size = strlen(text), room = GRAPH_TEXT - 3;
+    size_t room = CM_DRAW_TEXT - 3;
 
-    if (size < GRAPH_TEXT) {
-        memcpy(to, text, size + 1);
+    if (text.size < CM_DRAW_TEXT) {
+        if (text.size)
+            memcpy(to, text.data, text.size);
+        to[text.size] = 0;
         return;
     }
-    while (room && ((unsigned char)text[room] & 0xc0) == 0x80)
+    while (room && ((unsigned char)text.data[room] & 0xc0) == 0x80)
         room--;
-    memcpy(to, text, room);
+    memcpy(to, text.data, room);
     memcpy(to + room, "..", 3);
 }
 
-void graph_put_name(char to[GRAPH_TEXT], const char *name)
+void cm_draw_put_name(char to[CM_DRAW_TEXT], struct cm_str name)
 {
     enum { SHOWN = 36 };
-    size_t size = strlen(name);
 
-    if (size <= SHOWN) {
-        graph_put_text(to, name);
+    if (name.size <= SHOWN) {
+        cm_draw_put_text(to, name);
         return;
     }
-    name += size - SHOWN;
-    while (((unsigned char)*name & 0xc0) == 0x80)
-        name++;
-    snprintf(to, GRAPH_TEXT, "..%s", name);
+    name.data += name.size - SHOWN;
+    name.size = SHOWN;
+    while (name.size && ((unsigned char)*name.data & 0xc0) == 0x80) {
+        name.data++;
+        name.size--;
+    }
+    snprintf(to, CM_DRAW_TEXT, "..%.*s", CM_STR_FMT(name));
 }
 
 /* Inference calls what it does not know unk__0, unk__1 and so on. */
-static bool is_named(struct cameo_text symbol)
+static bool is_named(struct cm_str symbol)
 {
-    return symbol.size && strncmp(symbol.data, "unk__", 5) != 0;
+    return symbol.size && !cm_str_starts(symbol, "unk__");
 }
 
-void graph_put_type(char to[GRAPH_TEXT], const struct cameo_value_info *info)
+void cm_draw_put_type(struct cm_arena *arena, char to[CM_DRAW_TEXT],
+                      const struct cm_value_info_proto *info)
 {
+    const struct cm_type_proto *type = info ? info->type : NULL;
+    const struct cm_tensor_type_proto *tensor = type ? type->tensor_type : NULL;
     char text[400];
     size_t used = 0;
 
     to[0] = 0;
-    if (!info || info->kind == CAMEO_KIND_NONE)
+    if (!type)
         return;
-    if (info->kind != CAMEO_KIND_TENSOR || info->rank < 0) {
-        graph_put_text(to, info->type.data);
+    if (!tensor || !tensor->shape) {
+        const struct cm_str name = cm_type_text(arena, type);
+        if (!cm_str_is(name, "?")) /* a type of no kind */
+            cm_draw_put_text(to, name);
         return;
     }
-    if (info->dtype != CAMEO_FLOAT || !info->rank)
-        used = (size_t)snprintf(text, sizeof text, "%s%s", cameo_dtype_name(info->dtype),
-                                info->rank ? " " : "");
-    for (int i = 0; i < info->rank && used + 64 < sizeof text; i++) {
+    const size_t rank = tensor->shape->dim.count;
+    if (tensor->elem_type != CM_FLOAT || !rank)
+        used = (size_t)snprintf(text, sizeof text, "%s%s",
+                                cm_dtype_name(cm_dtype_is_valid(tensor->elem_type)
+                                                  ? (enum cm_dtype)tensor->elem_type
+                                                  : CM_UNDEFINED),
+                                rank ? " " : "");
+    for (size_t i = 0; i < rank && used + 64 < sizeof text; i++) {
+        const struct cm_dim_proto *dim = &tensor->shape->dim.items[i];
         const char *times = i ? TIMES : "";
-        if (info->dims[i].size >= 0)
+        if (cm_msg_has(&dim->msg, CM_DIM_VALUE) && dim->dim_value >= 0)
             used += (size_t)snprintf(text + used, sizeof text - used, "%s%lld", times,
-                                     (long long)info->dims[i].size);
+                                     (long long)dim->dim_value);
         else
-            used +=
-                (size_t)snprintf(text + used, sizeof text - used, "%s%.24s", times,
-                                 is_named(info->dims[i].symbol) ? info->dims[i].symbol.data : "?");
+            used += (size_t)snprintf(
+                text + used, sizeof text - used, "%s%.*s", times,
+                CM_DRAW_CUT(is_named(dim->dim_param) ? dim->dim_param : CM_STR("?"), 24));
     }
     text[used] = 0;
-    graph_put_text(to, text);
+    cm_draw_put_text(to, cm_str(text));
 }
 
 static void put_ints(char *to, size_t room, const int64_t *numbers, size_t count)
@@ -119,94 +133,93 @@ static void put_ints(char *to, size_t room, const int64_t *numbers, size_t count
 }
 
 /* Attributes that say what most nodes of their kind do are left out. */
-static bool is_usual(const struct cameo_node_attribute *a)
+static bool is_usual(const struct cm_attribute_proto *a)
 {
     static const char ones[] = " dilations strides group alpha beta ",
                       zeros[] = " ceil_mode pads storage_order allowzero ";
     char name[80];
-    bool one = a->int_count > 0 || a->i == 1 || a->f == 1, zero = true;
+    bool one = a->ints.count > 0 || a->i == 1 || a->f == 1, zero = true;
 
-    snprintf(name, sizeof name, " %.70s ", a->name.data);
-    for (size_t i = 0; i < a->int_count; i++) {
-        one = one && a->ints[i] == 1;
-        zero = zero && a->ints[i] == 0;
+    snprintf(name, sizeof name, " %.*s ", CM_DRAW_CUT(a->name, 70));
+    for (size_t i = 0; i < a->ints.count; i++) {
+        one = one && a->ints.items[i] == 1;
+        zero = zero && a->ints.items[i] == 0;
     }
     return (strstr(ones, name) && one) || (strstr(zeros, name) && zero && a->i == 0) ||
-           strcmp(a->s.data, "NOTSET") == 0;
+           cm_str_is(a->s, "NOTSET");
 }
 
 /* Pads and strides are mostly the same all around: then one number says it. */
-static bool all_alike(const struct cameo_node_attribute *a)
+static bool all_alike(const struct cm_attribute_proto *a)
 {
-    const bool around = strcmp(a->name.data, "pads") == 0 || strcmp(a->name.data, "strides") == 0;
+    const bool around = cm_str_is(a->name, "pads") || cm_str_is(a->name, "strides");
 
-    for (size_t i = 1; around && i < a->int_count; i++)
-        if (a->ints[i] != a->ints[0])
+    for (size_t i = 1; around && i < a->ints.count; i++)
+        if (a->ints.items[i] != a->ints.items[0])
             return false;
     return around;
 }
 
-void graph_add_line(struct graph_vertex *v, const char *text)
+void cm_draw_add_line(struct cm_draw_vertex *v, const char *text)
 {
-    if (text[0] && v->line_count < GRAPH_LINES)
-        graph_put_text(v->lines[v->line_count++], text);
+    if (text[0] && v->line_count < CM_DRAW_LINES)
+        cm_draw_put_text(v->lines[v->line_count++], cm_str(text));
 }
 
-void graph_add_attributes(struct graph_vertex *v, const struct cameo_node *node)
+void cm_draw_add_attributes(struct cm_draw_vertex *v, const struct cm_node_proto *node)
 {
-    char text[GRAPH_TEXT] = "", one[160], value[80];
+    char text[CM_DRAW_TEXT] = "", one[160], value[80];
 
-    for (size_t i = 0; i < node->attribute_count; i++) {
-        const struct cameo_node_attribute *a = node->attributes[i];
+    for (size_t i = 0; i < node->attribute.count; i++) {
+        const struct cm_attribute_proto *a = &node->attribute.items[i];
 
         value[0] = 0;
-        if (a->kind == CAMEO_ATTRIBUTE_INT)
+        if (a->type == CM_ATTR_INT)
             snprintf(value, sizeof value, "%lld", (long long)a->i);
-        else if (a->kind == CAMEO_ATTRIBUTE_FLOAT)
-            snprintf(value, sizeof value, "%.4g", (double)a->f);
-        else if (a->kind == CAMEO_ATTRIBUTE_STRING)
-            snprintf(value, sizeof value, "%.20s", a->s.data);
-        else if (a->kind == CAMEO_ATTRIBUTE_INTS && a->int_count <= 4)
-            put_ints(value, sizeof value, a->ints, all_alike(a) ? 1 : a->int_count);
+        else if (a->type == CM_ATTR_FLOAT)
+            cm_format(value, sizeof value, "%.4g", (double)a->f);
+        else if (a->type == CM_ATTR_STRING)
+            snprintf(value, sizeof value, "%.*s", CM_DRAW_CUT(a->s, 20));
+        else if (a->type == CM_ATTR_INTS && a->ints.count <= 4)
+            put_ints(value, sizeof value, a->ints.items, all_alike(a) ? 1 : a->ints.count);
         if (!value[0] || is_usual(a))
             continue;
-        snprintf(one, sizeof one, "%s%.24s %s", text[0] ? ", " : "", a->name.data, value);
+        snprintf(one, sizeof one, "%s%.*s %s", text[0] ? ", " : "", CM_DRAW_CUT(a->name, 24),
+                 value);
         if (strlen(text) + strlen(one) > 40 && text[0])
             break;
         snprintf(text + strlen(text), sizeof text - strlen(text), "%.47s", one);
     }
-    graph_add_line(v, text);
+    cm_draw_add_line(v, text);
 }
 
-void graph_add_weights(struct graph_vertex *v, const struct cameo_model *model,
-                       const struct cameo_node *node)
+void cm_draw_add_weights(struct cm_draw_vertex *v, const struct cm_drawing *drawing,
+                         const struct cm_node_proto *node)
 {
     char text[200] = "";
-    size_t index, used = 0;
+    size_t used = 0;
 
-    for (size_t i = 0; i < node->input_count && used < 36; i++) {
-        if (!node->inputs[i].size ||
-            !cameo_model_find_initializer(model, node->inputs[i].data, &index))
-            continue;
-        const struct cameo_initializer *t = cameo_model_initializer(model, index);
-        if (t->rank == 0 || t->rank > 6)
+    for (size_t i = 0; i < node->input.count && used < 36; i++) {
+        const struct cm_int64s *dims = cm_draw_find_weight(drawing, node->input.items[i]);
+
+        if (!dims || dims->count == 0 || dims->count > 6)
             continue;
         used += (size_t)snprintf(text + used, sizeof text - used, "%s", used ? ", " : "[");
-        put_ints(text + used, sizeof text - used, t->dims, t->rank);
+        put_ints(text + used, sizeof text - used, dims->items, dims->count);
         used = strlen(text);
     }
     if (used)
         snprintf(text + used, sizeof text - used, "]");
-    graph_add_line(v, text);
+    cm_draw_add_line(v, text);
 }
 
-int graph_family_of(const struct cameo_node *node)
+int cm_draw_family_of(const struct cm_node_proto *node)
 {
     char name[80];
 
-    snprintf(name, sizeof name, " %.70s ", node->op_type.data);
-    for (int f = 1; f < graph_family_count; f++)
-        if (strstr(graph_families[f].operators, name))
+    snprintf(name, sizeof name, " %.*s ", CM_DRAW_CUT(node->op_type, 70));
+    for (int f = 1; f < cm_draw_family_count; f++)
+        if (strstr(cm_draw_families[f].operators, name))
             return f;
     return 0;
 }

@@ -25,6 +25,8 @@ struct cm_printer {
 void cm_put(struct cm_printer *p, const char *bytes, size_t size);
 void cm_put_text(struct cm_printer *p, const char *text);
 void cm_put_str(struct cm_printer *p, struct cm_str text);
+/* Short things: at most 1,000 bytes. Numbers are those of the C locale. */
+void cm_put_format(struct cm_printer *p, const char *format, ...) CM_PRINTF(2, 3);
 void cm_put_spaces(struct cm_printer *p, int count);
 void cm_put_quoted(struct cm_printer *p, struct cm_str text);
 void cm_put_word(struct cm_printer *p,

@@ -69,6 +69,18 @@ void cm_put_str(struct cm_printer *p, struct cm_str text)
     cm_put(p, text.data, text.size);
 }
 
+void cm_put_format(struct cm_printer *p, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+
+    va_start(args, format);
+    const int length = cm_vformat(text, sizeof text, format, args);
+    va_end(args);
+    assert(length >= 0 && (size_t)length < sizeof text);
+    cm_put(p, text, (size_t)length);
+}
+
 void cm_put_spaces(struct cm_printer *p, int count)
 {
     for (int i = 0; i < count; i++)
