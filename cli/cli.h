@@ -196,6 +196,9 @@ bool cli_is_stream(const char *path);
  * is wrong, and gives the exit code. path may be NULL. */
 int cli_check_writable(const char *path);
 
+/* Does the user's locale say UTF-8? Then there are characters of braille. */
+bool cli_terminal_has_braille(void);
+
 /* Text from a file, with control characters and bytes that are not UTF-8 as \xNN, so that no model
  * can play tricks with a terminal. Returns the columns it took. */
 size_t cli_put_text(FILE *to, const char *data, size_t size);

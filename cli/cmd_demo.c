@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
-#include "curve.h"
 #include "demo_digits.h"
 #include "demo_model.h"
 #include "demo_show.h"
@@ -110,7 +109,7 @@ static void show_some(const struct demo_digits *digits)
 
     for (int i = 0; i < SHOWN; i++)
         shown[i] = all + (size_t)i * DEMO_PIXELS;
-    demo_digits_print(stdout, shown, SHOWN, 2, curve_terminal_has_braille());
+    demo_digits_print(stdout, shown, SHOWN, 2, cli_terminal_has_braille());
     for (int i = 0; i < SHOWN; i++)
         printf("%*lld", i ? DEMO_SIDE + 1 : DEMO_SIDE / 2 + 2,
                (long long)cameo_value_integer(digits->labels, i));
@@ -186,16 +185,19 @@ static int plot(void)
 /* The last of the validations, from the log. */
 static int read_accuracy(double *accuracy)
 {
-    struct curves curves = {0};
-    int code = curves_read(&curves, "log.jsonl", "");
+    struct cameo_curves *curves;
+    struct cameo_curve curve;
+    struct cameo_error err;
 
-    if (code == CLI_YES) {
-        const struct curve *curve = curves_get(&curves, "validation_accuracy");
-
-        *accuracy = curve && curve->count ? curve->y[curve->count - 1] : 0;
-    }
-    curves_free(&curves);
-    return code;
+    if (cameo_curves_new(&curves, &err) != CAMEO_OK)
+        return cli_fail(&err);
+    const enum cameo_status status = cameo_curves_read(curves, "log.jsonl", NULL, &err);
+    *accuracy = 0;
+    for (size_t i = 0; cameo_curves_at(curves, i, &curve); i++)
+        if (strcmp(curve.name.data, "validation_accuracy") == 0 && curve.count)
+            *accuracy = curve.values[curve.count - 1];
+    cameo_curves_free(curves);
+    return status == CAMEO_OK ? CLI_YES : cli_fail(&err);
 }
 
 /* ---- the guess ---- */

@@ -1,138 +1,26 @@
 /* cameo plot: the curves of training logs. */
 // SPDX-License-Identifier: Apache-2.0
 #include "cli.h"
-#include "curve.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOGS_MAX = 8, PANELS_MAX = 4, CURVES_MAX = 64 };
+enum { LOGS_MAX = 8 };
 
 static const char *out_path, *title, *only, *smooth_text;
 static bool log_scale;
 
-/* What is drawn where; the last panel takes what is asked for by name and fits nowhere else. */
-struct picture {
-    const struct curve *curves[PANELS_MAX][CURVES_MAX];
-    struct curve_panel panels[PANELS_MAX];
-    size_t count;
-};
-
-/* The part of a name after the log it comes from. */
-static const char *base_name(const struct curve *curve)
+static int put(void *to, const void *bytes, size_t size)
 {
-    const char *colon = strrchr(curve->name, ':');
-
-    return colon ? colon + 1 : curve->name;
+    return fwrite(bytes, 1, size, to) != size;
 }
 
-static bool is_named(const struct curve *curve, const char *list)
-{
-    const char *name = base_name(curve);
-    const size_t size = strlen(name);
-
-    for (const char *at = list; at; at = strchr(at, ',')) {
-        at += *at == ',';
-        if (strncmp(at, name, size) == 0 && (at[size] == ',' || !at[size]))
-            return true;
-    }
-    return false;
-}
-
-static bool varies(const struct curve *curve)
-{
-    for (size_t i = 1; i < curve->count; i++)
-        if (curve->y[i] != curve->y[0])
-            return true;
-    return false;
-}
-
-/* The panel of a curve, or -1 when it is not shown unless asked for. */
-static int panel_of(const struct curve *curve)
-{
-    static const char *const measures[] = {"accuracy", "r2", "mae", "error", "f1"};
-    const char *name = base_name(curve);
-
-    if (only && !is_named(curve, only))
-        return -1;
-    if (strstr(name, "loss"))
-        return 0;
-    for (size_t i = 0; i < sizeof measures / sizeof *measures; i++)
-        if (strstr(name, measures[i]))
-            return 1;
-    if (strcmp(name, "lr") == 0)
-        return only || varies(curve) ? 2 : -1;
-    return only ? 3 : -1;
-}
-
-static bool same_log(const struct curve *a, const struct curve *b)
-{
-    const size_t size = (size_t)(base_name(a) - a->name);
-
-    return size == (size_t)(base_name(b) - b->name) && memcmp(a->name, b->name, size) == 0;
-}
-
-/* Sparse is what the same log has much more of. */
-static void describe(struct curves *curves)
-{
-    for (size_t i = 0; i < curves->count; i++) {
-        struct curve *curve = &curves->items[i];
-
-        curve->exact = strcmp(base_name(curve), "lr") == 0;
-        for (size_t k = 0; k < curves->count; k++)
-            if (same_log(curve, &curves->items[k]) && curve->count * 3 < curves->items[k].count)
-                curve->sparse = true;
-    }
-}
-
-static void arrange(const struct curves *curves, struct picture *picture)
-{
-    static const char *const titles[PANELS_MAX] = {"loss", "accuracy", "learning rate", "values"};
-
-    picture->count = 0;
-    for (int panel = 0; panel < PANELS_MAX; panel++) {
-        struct curve_panel *made = &picture->panels[picture->count];
-        const struct curve **list = picture->curves[picture->count];
-
-        *made = (struct curve_panel){titles[panel], list, 0, log_scale && panel == 0};
-        for (size_t i = 0; i < curves->count && made->count < CURVES_MAX; i++)
-            if (panel_of(&curves->items[i]) == panel)
-                list[made->count++] = &curves->items[i];
-        if (made->count == 1)
-            made->title = base_name(list[0]);
-        picture->count += made->count > 0;
-    }
-}
-
-static int write_svg(const struct picture *picture, const char *name, double window)
-{
-    const struct curve_drawing drawing = {title ? title : name, picture->panels, picture->count,
-                                          window};
-    struct cli_output output;
-    int code = cli_output_begin(&output, out_path);
-
-    if (code != CLI_YES)
-        return code;
-    curve_write_svg(output.to, &drawing);
-    return cli_output_end(&output, code);
-}
-
-static int print_curves(const struct picture *picture)
+static int text_columns(void)
 {
     const char *columns = getenv("COLUMNS");
     const long asked = columns ? strtol(columns, NULL, 10) : 0;
-    const int width = asked >= 40 && asked <= 500 ? (int)asked : 78;
 
-    for (size_t i = 0; i < picture->count; i++)
-        for (size_t k = 0; k < picture->panels[i].count; k++) {
-            const struct curve *curve = picture->panels[i].curves[k];
-
-            printf("%s", i + k ? "\n" : "");
-            cli_put_text(stdout, curve->name, strlen(curve->name));
-            printf(": %.4g at first, %.4g at last\n", curve->y[0], curve->y[curve->count - 1]);
-            curve_print(stdout, curve, width, 14, curve_terminal_has_braille());
-        }
-    return CLI_YES;
+    return asked >= 40 && asked <= 500 ? (int)asked : 78;
 }
 
 /* "runs/a.jsonl" as a title. */
@@ -143,23 +31,45 @@ static const char *file_name(const char *path)
     return slash && slash[1] ? slash + 1 : path;
 }
 
-static int draw(const struct curves *curves, const char *name, double window)
+static int list_curves(const struct cameo_curves *curves)
 {
-    static struct picture picture;
+    struct cameo_curve curve;
 
-    arrange(curves, &picture);
-    if (picture.count)
-        return out_path ? write_svg(&picture, name, window) : print_curves(&picture);
     fprintf(stderr, "cameo: plot: %s; there are:",
             only ? "no value has such a name"
                  : "no value is called loss; choose with "
                    "--only");
-    for (size_t i = 0; i < curves->count && i < 40; i++) {
+    for (size_t i = 0; i < 40 && cameo_curves_at(curves, i, &curve); i++) {
         fputc(' ', stderr);
-        cli_put_text(stderr, curves->items[i].name, strlen(curves->items[i].name));
+        cli_put_text(stderr, curve.name.data, curve.name.size);
     }
     fputc('\n', stderr);
     return CLI_NO;
+}
+
+static int draw(const struct cameo_curves *curves, const char *name, double window)
+{
+    struct cameo_curves_options options = CAMEO_CURVES_OPTIONS_INIT;
+    struct cli_output output;
+    struct cameo_error err;
+
+    options.title = title ? title : name;
+    options.only = only;
+    options.window = window;
+    options.log_scale = log_scale;
+    options.columns = text_columns();
+    if (!out_path)
+        options.format = cli_terminal_has_braille() ? CAMEO_CURVES_BRAILLE : CAMEO_CURVES_PLAIN;
+    int code = out_path ? cli_output_begin(&output, out_path) : CLI_YES;
+    if (code != CLI_YES)
+        return code;
+    const enum cameo_status status =
+        cameo_curves_draw(curves, &options, put, out_path ? output.to : stdout, &err);
+    if (status == CAMEO_NOT_FOUND)
+        code = list_curves(curves);
+    else if (status != CAMEO_OK && status != CAMEO_IO) /* that is said by cli_output_end */
+        code = cli_fail(&err);
+    return out_path ? cli_output_end(&output, code) : code;
 }
 
 static int read_window(double *window)
@@ -180,9 +90,13 @@ static int read_window(double *window)
 
 static int plot_main(char **operands, int count)
 {
-    struct curves curves = {0};
+    struct cameo_curves *curves = NULL;
+    struct cameo_error err;
     double window;
     int code = read_window(&window);
+
+    if (code == CLI_YES && cameo_curves_new(&curves, &err) != CAMEO_OK)
+        code = cli_fail(&err);
 
     for (int i = 0; i < count && code == CLI_YES; i++) {
         char prefix[80] = "";
@@ -194,13 +108,12 @@ static int plot_main(char **operands, int count)
         }
         if (count > 1)
             snprintf(prefix, sizeof prefix, "%.56s:", file_name(operands[i]));
-        code = curves_read(&curves, operands[i], prefix);
+        if (cameo_curves_read(curves, operands[i], prefix, &err) != CAMEO_OK)
+            code = cli_fail(&err);
     }
-    if (code == CLI_YES) {
-        describe(&curves);
-        code = draw(&curves, count > 1 ? "training curves" : file_name(operands[0]), window);
-    }
-    curves_free(&curves);
+    if (code == CLI_YES)
+        code = draw(curves, count > 1 ? "training curves" : file_name(operands[0]), window);
+    cameo_curves_free(curves);
     return code;
 }
 

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _POSIX_C_SOURCE 200809L
 #include "demo_show.h"
-#include "curve.h"
 #include "demo_digits.h"
 
 #include <stdarg.h>
@@ -218,7 +217,7 @@ static char *draw_image(const float *image, bool unicode, char **lines, int coun
 
 void demo_show_guess(const float *image, const struct cameo_value *probability, int64_t truth)
 {
-    const bool unicode = curve_terminal_has_braille();
+    const bool unicode = cli_terminal_has_braille();
     enum { LINES = DEMO_SIDE / 2, CLASSES = 10 };
     char *lines[LINES];
     char *text = draw_image(image, unicode, lines, LINES);

@@ -1,7 +1,6 @@
 # The command, its manual page and its completions.
 # SPDX-License-Identifier: Apache-2.0
-file(GLOB COMMAND_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cli/*.c
-     ${PROJECT_SOURCE_DIR}/src/draw/curve*.c)
+file(GLOB COMMAND_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cli/*.c)
 if(NOT COMMAND_SOURCES)
   return()
 endif()
@@ -12,7 +11,7 @@ include(CheckPIESupported)
 check_pie_supported()
 set_target_properties(cameo_command PROPERTIES OUTPUT_NAME cameo RUNTIME_OUTPUT_DIRECTORY
                                                ${CMAKE_BINARY_DIR} POSITION_INDEPENDENT_CODE ON)
-target_include_directories(cameo_command PRIVATE ${PROJECT_SOURCE_DIR}/cli ${PROJECT_SOURCE_DIR}/src/draw
+target_include_directories(cameo_command PRIVATE ${PROJECT_SOURCE_DIR}/cli
                            ${PROJECT_SOURCE_DIR}/include ${GENERATED})
 target_compile_options(cameo_command PRIVATE $<$<CONFIG:Release>:-Os>) # as in cmake/library.cmake
 target_compile_definitions(cameo_command PRIVATE CLI_VERSION_STRING="${PROJECT_VERSION}")

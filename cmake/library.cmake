@@ -4,7 +4,6 @@
 file(GLOB_RECURSE CAMEO_SOURCES CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src/*.c)
 list(FILTER CAMEO_SOURCES EXCLUDE REGEX "^src/(codec|mlir)/module/") # cmake/codecs.cmake, cmake/mlir.cmake
 list(FILTER CAMEO_SOURCES EXCLUDE REGEX "^src/mlir/(kernels|runtime)/") # cmake/generated.cmake
-list(FILTER CAMEO_SOURCES EXCLUDE REGEX "^src/draw/curve") # the command's
 list(APPEND CAMEO_SOURCES src/mlir/kernels/pack.c)
 
 # Code for people, files and training's preparation runs once: small is fast enough. Operators have loops,

@@ -795,6 +795,69 @@ CAMEO_API enum cameo_status cameo_model_draw(const struct cameo_model *model,
                                              struct cameo_drawing_report *report,
                                              struct cameo_error *err);
 
+/* ---- curves ----
+ *
+ * Numbers over the steps of a training, to be drawn as SVG or as text for a terminal. One thread at
+ * a time. */
+
+struct cameo_curves;
+
+CAMEO_API enum cameo_status cameo_curves_new(struct cameo_curves **out, struct cameo_error *err);
+CAMEO_API void cameo_curves_free(struct cameo_curves *curves);
+/* Adds a point to the curve of this name, which is made if it is not there. A number that is not
+ * finite makes the curve, but no point. */
+CAMEO_API enum cameo_status cameo_curves_add(struct cameo_curves *curves, const char *name,
+                                             double step, double value, struct cameo_error *err);
+/* Adds the numbers of a log that `cameo train --log` or a trainer wrote, an object of JSON to a
+ * line: one curve for each name, with prefix before it (NULL: none). "run:" as prefix tells curves
+ * of several logs apart. A last line that was cut is left out. After a failure curves holds what
+ * stood before the line that is wrong. */
+CAMEO_API enum cameo_status cameo_curves_read(struct cameo_curves *curves, const char *path,
+                                              const char *prefix, struct cameo_error *err);
+
+/* Good until something is added. */
+struct cameo_curve {
+    struct cameo_text name;
+    size_t count;
+    const double *steps, *values;
+};
+/* In the order in which they were first seen; false past the end. */
+CAMEO_API bool cameo_curves_at(const struct cameo_curves *curves, size_t index,
+                               struct cameo_curve *out);
+
+enum cameo_curves_format {
+    CAMEO_CURVES_SVG = 0,
+    CAMEO_CURVES_PLAIN = 1,  /* text of ASCII characters */
+    CAMEO_CURVES_BRAILLE = 2 /* text in UTF-8, with the finer dots of braille characters */
+};
+
+struct cameo_curves_options {
+    size_t struct_size;
+    enum cameo_curves_format format;
+    const char *title; /* of the picture; NULL: "training curves" */
+    const char *steps; /* what is counted from left to right; NULL: "step" */
+    /* Names to draw, separated by commas, what stands before a colon left out. NULL: losses,
+     * accuracies and their kin, and the learning rate where it changes. "*": all, each with its
+     * validation in a panel of its own. */
+    const char *only;
+    double window;  /* average over about so many steps; 0: by the number of points; below 0: not */
+    bool log_scale; /* losses on a logarithmic scale */
+    int columns, rows; /* of text, for each curve; at least 30 and 6 are used */
+};
+
+#define CAMEO_CURVES_OPTIONS_INIT                                                                  \
+    {                                                                                              \
+        sizeof(struct cameo_curves_options), CAMEO_CURVES_SVG, NULL, NULL, NULL, 0.0, false, 78,   \
+            14                                                                                     \
+    }
+
+/* CAMEO_NOT_FOUND: no curve is to be drawn ("*" of no curves is an empty picture). options may be
+ * NULL. */
+CAMEO_API enum cameo_status cameo_curves_draw(const struct cameo_curves *curves,
+                                              const struct cameo_curves_options *options,
+                                              cameo_write_fn *write, void *to,
+                                              struct cameo_error *err);
+
 /* ---- editing ----
  *
  * Edits change a loaded model in its own messages: whatever they are not about keeps its bytes when

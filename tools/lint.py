@@ -30,7 +30,7 @@ C_FOLDERS = ("include", "src", "cli", "examples", "tests", "bench", "tools", "py
 BANNED = "sprintf vsprintf strcpy strcat strtok atoi atol atof gets alloca".split()
 # The library returns a status; what it does not do is print or end the process.
 # NO_COLOR, COLUMNS, the language
-MAY_READ_ENVIRONMENT = ("cli/demo_show.c", "cli/cmd_plot.c", "src/draw/curve_print.c")
+MAY_READ_ENVIRONMENT = ("cli/demo_show.c", "cli/cmd_plot.c", "cli/braille.c")
 BANNED_IN_LIBRARY = "printf vprintf puts putchar perror exit _Exit quick_exit abort".split()
 # Memory comes from cm_malloc and its kin in the library, from cli_alloc and its kin in the command: the first note
 # what fails, the second never return NULL. Modules that are opened at run time cannot call them. A line of a log

@@ -15,23 +15,13 @@ enum { SHOWN_NODES = 60 };
 struct section {
     const char *domain, *name; /* as asked for */
     int64_t opset;
-    cameo_write_fn *write;
-    void *to;
+    struct cm_api_writer writer;
     struct cm_arena *arena;
     const struct cm_schema *schema, *asked; /* the newest version, and that of the opset */
     struct cm_str entry;
     enum cm_status status;
     struct cm_error err;
 };
-
-static enum cm_status put(void *to, const void *bytes, size_t size, struct cm_error *err)
-{
-    const struct section *s = to;
-
-    if (size && s->write(s->to, bytes, size) != 0)
-        return cm_fail(err, CM_IO, "the writer refused %zu bytes", size);
-    return CM_OK;
-}
 
 /* Remembers the first failure. */
 CM_PRINTF(2, 3) static void say(struct section *s, const char *format, ...)
@@ -43,8 +33,8 @@ CM_PRINTF(2, 3) static void say(struct section *s, const char *format, ...)
     const int size = vsnprintf(text, sizeof text, format, args);
     va_end(args);
     if (s->status == CM_OK)
-        s->status =
-            put(s, text, (size_t)size < sizeof text ? (size_t)size : sizeof text - 1, &s->err);
+        s->status = cm_api_write(
+            &s->writer, text, (size_t)size < sizeof text ? (size_t)size : sizeof text - 1, &s->err);
 }
 
 /* ---- which operator ---- */
@@ -234,7 +224,8 @@ static enum cm_status say_graph(struct section *s, const struct cm_graph_proto *
     }
     say(s, "\n```\n");
     CM_TRY(s->status);
-    CM_TRY(cm_syntax_print_graph(graph, &(struct cm_syntax_options){0}, put, s, &s->err));
+    CM_TRY(cm_syntax_print_graph(graph, &(struct cm_syntax_options){0}, cm_api_write, &s->writer,
+                                 &s->err));
     say(s, "```\n");
     return s->status;
 }
@@ -302,7 +293,7 @@ enum cameo_status cameo_operator_gradient(const char *domain, const char *name, 
 {
     CM_API_NEED(name, err);
     CM_API_NEED(write, err);
-    struct section s = {.domain = domain, .name = name, .opset = opset, .write = write, .to = to};
+    struct section s = {.domain = domain, .name = name, .opset = opset, .writer = {write, to}};
     const enum cm_status status = cm_guarded(0, &s.err, describe_guarded, &s);
 
     return cm_api_done(status, &s.err, err);

@@ -20,8 +20,7 @@ struct info_call {
     const struct cameo_model *from; /* a graph is its main graph */
     const struct cameo_note *bindings;
     size_t n_bindings; /* or entries that were converted */
-    cameo_write_fn *write;
-    void *to;
+    struct cm_api_writer writer;
     struct cm_error err;
 };
 
@@ -255,15 +254,6 @@ enum cameo_status cameo_model_copy_training_graph(struct cameo_model *model, siz
     return set_graph(&call, err);
 }
 
-static enum cm_status pass_text(void *arg, const void *bytes, size_t size, struct cm_error *err)
-{
-    const struct info_call *call = arg;
-
-    return call->write(call->to, bytes, size)
-               ? cm_fail(err, CM_IO, "the writer refused %zu bytes", size)
-               : CM_OK;
-}
-
 static enum cm_status write_guarded(struct cm_guard *guard, void *arg)
 {
     struct info_call *call = arg;
@@ -275,7 +265,7 @@ static enum cm_status write_guarded(struct cm_guard *guard, void *arg)
     if (!graph)
         return cm_fail(&call->err, CM_NOT_FOUND, "entry %zu of training info has no %s graph",
                        call->entry, is_algorithm(call) ? "algorithm" : "initialization");
-    return cm_syntax_print_graph(graph, NULL, pass_text, call, &call->err);
+    return cm_syntax_print_graph(graph, NULL, cm_api_write, &call->writer, &call->err);
 }
 
 enum cameo_status cameo_model_write_training_graph(const struct cameo_model *model, size_t entry,
@@ -288,8 +278,7 @@ enum cameo_status cameo_model_write_training_graph(const struct cameo_model *mod
     struct info_call call = {.model = (struct cameo_model *)(uintptr_t)model, /* only read */
                              .entry = entry,
                              .kind = kind,
-                             .write = write,
-                             .to = to};
+                             .writer = {write, to}};
     enum cm_status status = check_kind(&call);
 
     if (status == CM_OK)

@@ -1,47 +1,29 @@
 /* Curves: keeping, smoothing, and the round numbers of their axes. */
 // SPDX-License-Identifier: Apache-2.0
-#include "curve.h"
-
-#include "cli.h"
+#include "draw/curve.h"
 
 #include <math.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-const struct curve_range curve_nothing = {INFINITY, -INFINITY};
+const struct cm_curve_range cm_curve_nothing = {INFINITY, -INFINITY};
 
-void curves_free(struct curves *curves)
-{
-    for (size_t i = 0; i < curves->count; i++) {
-        free(curves->items[i].x);
-        free(curves->items[i].y);
-    }
-    free(curves->items);
-    *curves = (struct curves){0};
-}
-
-struct curve *curves_get(struct curves *curves, const char *name)
+struct cm_curve *cm_curves_get(struct cm_curves *curves, struct cm_str name)
 {
     for (size_t i = 0; i < curves->count; i++)
-        if (strcmp(curves->items[i].name, name) == 0)
+        if (cm_str_equal(curves->items[i].name, name))
             return &curves->items[i];
-    curves->items =
-        cli_grow(curves->items, curves->count, &curves->capacity, sizeof *curves->items);
-    struct curve *curve = &curves->items[curves->count++];
-    *curve = (struct curve){0};
-    snprintf(curve->name, sizeof curve->name, "%s", name);
+    struct cm_curve *curve = CM_PUSH(curves->arena, curves);
+    *curve = (struct cm_curve){.name = cm_arena_str(curves->arena, name)};
     return curve;
 }
 
-void curve_add(struct curve *curve, double x, double y)
+void cm_curve_add(struct cm_curves *curves, struct cm_curve *curve, double x, double y)
 {
-    size_t room = curve->capacity;
-
     if (!isfinite(x) || !isfinite(y))
         return;
-    curve->x = cli_grow(curve->x, curve->count, &room, sizeof *curve->x);
-    curve->y = cli_grow(curve->y, curve->count, &curve->capacity, sizeof *curve->y);
+    if (curve->count == curve->x_room)
+        curve->x = cm_arena_grow(curves->arena, curve->x, &curve->x_room, sizeof *curve->x);
+    if (curve->count == curve->y_room)
+        curve->y = cm_arena_grow(curves->arena, curve->y, &curve->y_room, sizeof *curve->y);
     curve->x[curve->count] = x;
     curve->y[curve->count++] = y;
 }
@@ -53,7 +35,7 @@ static double weight_of(double keep, size_t n)
 }
 
 /* Once from each side: what comes from the left includes the point itself. */
-void curve_smooth(const struct curve *curve, double window, double *to)
+void cm_curve_smooth(const struct cm_curve *curve, double window, double *to)
 {
     const double keep = window > 1 ? 1 - 2 / (window + 1) : 0;
     double sum = 0;
@@ -70,7 +52,7 @@ void curve_smooth(const struct curve *curve, double window, double *to)
     }
 }
 
-double curve_ticks(double low, double high, int most, double *first)
+double cm_curve_ticks(double low, double high, int most, double *first)
 {
     static const double rounds[] = {1, 2, 5, 10};
     const double rough = (high - low) / most;
@@ -87,7 +69,7 @@ double curve_ticks(double low, double high, int most, double *first)
     return step;
 }
 
-void curve_label(double value, double step, char *text, size_t size)
+void cm_curve_label(double value, double step, char *text, size_t size)
 {
     const double magnitude = fabs(value);
     const int decimals = step < 1 ? (int)ceil(-log10(step) - 1e-9) : 0;
@@ -95,12 +77,12 @@ void curve_label(double value, double step, char *text, size_t size)
     if (magnitude < step * 1e-6)
         snprintf(text, size, "0");
     else if (magnitude >= 1e6 || (magnitude < 1e-4 && decimals > 4))
-        snprintf(text, size, "%.3g", value);
+        cm_format(text, size, "%.3g", value);
     else
-        snprintf(text, size, "%.*f", decimals > 12 ? 12 : decimals, value);
+        cm_format(text, size, "%.*f", decimals > 12 ? 12 : decimals, value);
 }
 
-struct curve_range curve_span(const double *values, size_t count, struct curve_range range)
+struct cm_curve_range cm_curve_span(const double *values, size_t count, struct cm_curve_range range)
 {
     for (size_t i = 0; i < count; i++) {
         range.low = values[i] < range.low ? values[i] : range.low;

@@ -1,22 +1,20 @@
 /* Training logs: JSON Lines, one flat object a step, of which the numbers are taken. */
 // SPDX-License-Identifier: Apache-2.0
 #define _POSIX_C_SOURCE 200809L
-#include "cli.h"
-#include "curve.h"
+#include "draw/curve.h"
+
+#include "base/memory.h"
 
 #include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-enum { NUMBERS_MAX = 256, DEPTH_MAX = 32 };
+enum { NUMBERS_MAX = 256, NAME_MAX_SIZE = 60, DEPTH_MAX = 32 };
 
 /* The numbers of one line. */
 struct line {
     const char *at;
     size_t count;
     struct {
-        char name[CURVE_NAME_MAX / 2];
+        char name[NAME_MAX_SIZE];
         double value;
     } numbers[NUMBERS_MAX];
 };
@@ -99,7 +97,7 @@ static bool take_value(struct line *line, const char *name)
         }
     if (*line->at != '-' && (*line->at < '0' || *line->at > '9'))
         return false;
-    const double value = strtod(line->at, &end);
+    const double value = cm_read_double(line->at, &end);
     line->at = end;
     if (line->count < NUMBERS_MAX) {
         snprintf(line->numbers[line->count].name, sizeof line->numbers[0].name, "%s", name);
@@ -110,7 +108,7 @@ static bool take_value(struct line *line, const char *name)
 
 static bool take_object(struct line *line)
 {
-    char name[CURVE_NAME_MAX / 2];
+    char name[NAME_MAX_SIZE];
 
     line->count = 0;
     if (!take(line, '{'))
@@ -128,7 +126,7 @@ static bool take_object(struct line *line)
 }
 
 /* Everything but the step, which is where the others are. */
-static void keep_line(struct curves *curves, const struct line *line, const char *prefix,
+static void keep_line(struct cm_curves *curves, const struct line *line, const char *prefix,
                       double number)
 {
     double step = number;
@@ -137,67 +135,78 @@ static void keep_line(struct curves *curves, const struct line *line, const char
         if (strcmp(line->numbers[i].name, "step") == 0)
             step = line->numbers[i].value;
     for (size_t i = 0; i < line->count; i++) {
-        char name[CURVE_NAME_MAX];
+        char name[2 * NAME_MAX_SIZE];
 
         if (strcmp(line->numbers[i].name, "step") == 0)
             continue;
         snprintf(name, sizeof name, "%.58s%s", prefix, line->numbers[i].name);
-        curve_add(curves_get(curves, name), step, line->numbers[i].value);
+        cm_curve_add(curves, cm_curves_get(curves, cm_str(name)), step, line->numbers[i].value);
     }
 }
 
-static int read_lines(struct curves *curves, FILE *file, const char *path, const char *prefix)
+/* What must be let go of, whatever happens. */
+struct reading {
+    FILE *file;
+    char *text;
+    size_t room;
+};
+
+static void close_reading(void *arg)
 {
-    struct line *line = cli_alloc(1, sizeof *line);
-    char *text = NULL;
-    size_t room = 0, number = 0, kept = 0;
-    int code = CLI_YES;
+    struct reading *reading = arg;
 
-    while (code == CLI_YES) {
-        const ssize_t size = getline(&text, &room, file);
+    if (reading->file)
+        fclose(reading->file);
+    free(reading->text);
+}
 
-        if (size < 0 && !feof(file) && !ferror(file))
-            cli_no_memory();
-        if (size < 0)
-            break;
+static enum cm_status fail_file(const char *path, int why, struct cm_error *err)
+{
+    const bool named_wrong =
+        why == ENOENT || why == ENOTDIR || why == EISDIR || why == EEXIST || why == ENAMETOOLONG;
+    return cm_fail(err, named_wrong ? CM_NOT_FOUND : CM_IO, "%s: %s", path, strerror(why));
+}
+
+static enum cm_status read_lines(struct cm_curves *curves, struct reading *reading,
+                                 const char *path, const char *prefix, struct cm_arena *scratch,
+                                 struct cm_error *err)
+{
+    struct line *line = CM_NEW(scratch, struct line);
+    size_t number = 0, kept = 0;
+    ssize_t size;
+
+    while ((size = getline(&reading->text, &reading->room, reading->file)) >= 0) {
         number++;
-        line->at = text;
+        line->at = reading->text;
         skip_blanks(line);
-        if (!*line->at && strlen(text) == (size_t)size)
+        if (!*line->at && strlen(reading->text) == (size_t)size)
             continue;
-        if (strlen(text) == (size_t)size && take_object(line)) {
+        if (strlen(reading->text) == (size_t)size && take_object(line)) {
             kept++;
             keep_line(curves, line, prefix, (double)kept);
-        } else if (text[size - 1] == '\n') { /* else: the run that writes it was stopped there */
-            cli_complain("%s: line %zu is not a JSON object", path, number);
-            code = CLI_NO;
+        } else if (reading->text[size - 1] == '\n') { /* else: the run that writes it was stopped */
+            return cm_fail(err, CM_BAD_MODEL, "%s: line %zu is not a JSON object", path, number);
         }
     }
-    if (ferror(file)) {
-        const int why = errno;
-
-        cli_complain("%s: %s", path, strerror(why));
-        code = cli_errno_code(why);
-    } else if (code == CLI_YES && kept == 0) {
-        cli_complain("%s: it holds no step", path);
-        code = CLI_NO;
+    if (ferror(reading->file))
+        return fail_file(path, errno, err);
+    if (!feof(reading->file)) {
+        cm_memory_note_refused();
+        return cm_fail(err, CM_NO_MEMORY, "%s: no memory for line %zu", path, number + 1);
     }
-    free(text);
-    free(line);
-    return code;
+    return kept ? CM_OK : cm_fail(err, CM_BAD_MODEL, "%s: it holds no step", path);
 }
 
-int curves_read(struct curves *curves, const char *path, const char *prefix)
+enum cm_status cm_curves_read(struct cm_curves *curves, const char *path, const char *prefix,
+                              struct cm_arena *scratch, struct cm_error *err)
 {
-    FILE *file = fopen(path, "rb");
+    struct reading *reading = CM_NEW(scratch, struct reading);
 
-    if (!file) {
-        const int why = errno;
-
-        cli_complain("%s: %s", path, strerror(why));
-        return cli_errno_code(why);
-    }
-    const int code = read_lines(curves, file, path, prefix);
-    fclose(file);
-    return code;
+    cm_arena_defer(scratch, close_reading, reading);
+    reading->file = fopen(path, "rb");
+    if (!reading->file)
+        return fail_file(path, errno, err);
+    const enum cm_status status = read_lines(curves, reading, path, prefix, scratch, err);
+    cm_arena_reset(scratch);
+    return status;
 }

@@ -1,12 +1,10 @@
 /* A curve in a terminal. */
 // SPDX-License-Identifier: Apache-2.0
-#include "curve.h"
+#include "draw/curve.h"
 
-#include "cli.h"
+#include "base/printable.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Braille gives 2 x 4 dots to a character; plain text one. */
 struct canvas {
@@ -46,8 +44,8 @@ static void draw_line(struct canvas *canvas, double x0, double y0, double x1, do
     }
 }
 
-static void draw_curve(struct canvas *canvas, const struct curve *curve, const double *y,
-                       struct curve_range x_range, struct curve_range y_range)
+static void draw_curve(struct canvas *canvas, const struct cm_curve *curve, const double *y,
+                       struct cm_curve_range x_range, struct cm_curve_range y_range)
 {
     const double right = canvas->columns * canvas->across - 1;
     const double bottom = canvas->rows * canvas->down - 1;
@@ -63,22 +61,22 @@ static void draw_curve(struct canvas *canvas, const struct curve *curve, const d
     }
 }
 
-static void put_cell(FILE *to, const struct canvas *canvas, unsigned char cell)
+static void put_cell(struct cm_printer *to, const struct canvas *canvas, unsigned char cell)
 {
     if (canvas->down == 1)
-        fputc(cell ? '*' : ' ', to);
+        cm_put_text(to, cell ? "*" : " ");
     else if (cell)
-        fprintf(to, "\xe2%c%c", 0xa0 + (cell >> 6), 0x80 + (cell & 0x3f));
+        cm_put_format(to, "\xe2%c%c", 0xa0 + (cell >> 6), 0x80 + (cell & 0x3f));
     else
-        fputc(' ', to);
+        cm_put_text(to, " ");
 }
 
 /* The label of the tick that falls on this row, if one does. */
-static const char *row_label(int row, const struct canvas *canvas, struct curve_range range,
+static const char *row_label(int row, const struct canvas *canvas, struct cm_curve_range range,
                              char *text, size_t size)
 {
     double first;
-    const double step = curve_ticks(range.low, range.high, canvas->rows / 3 + 1, &first);
+    const double step = cm_curve_ticks(range.low, range.high, canvas->rows / 3 + 1, &first);
 
     for (int i = 0; first + i * step <= range.high + step * 1e-9; i++) {
         const double value = first + i * step;
@@ -86,18 +84,18 @@ static const char *row_label(int row, const struct canvas *canvas, struct curve_
                           (canvas->rows * canvas->down - 1) / canvas->down;
 
         if ((int)at == row) {
-            curve_label(value, step, text, size);
+            cm_curve_label(value, step, text, size);
             return text;
         }
     }
     return "";
 }
 
-static void put_rows(FILE *to, const struct canvas *canvas, const struct curve *curve,
-                     struct curve_range y_range)
+static void put_rows(struct cm_printer *to, const struct canvas *canvas, const char *steps,
+                     const struct cm_curve *curve, struct cm_curve_range y_range)
 {
     const bool braille = canvas->down > 1;
-    char text[40], first[40], last[40];
+    char text[40], first[40], last[80];
 
     for (int row = 0; row < canvas->rows; row++) {
         const char *label = row_label(row, canvas, y_range, text, sizeof text);
@@ -105,27 +103,28 @@ static void put_rows(FILE *to, const struct canvas *canvas, const struct curve *
 
         while (used > 0 && !canvas->cells[row * canvas->columns + used - 1])
             used--;
-        fprintf(to, "%8s %s", label, braille ? (*label ? "┤" : "│") : *label ? "+" : "|");
+        cm_put_format(to, "%8s %s", label, braille ? (*label ? "┤" : "│") : *label ? "+" : "|");
         for (int column = 0; column < used; column++)
             put_cell(to, canvas, canvas->cells[row * canvas->columns + column]);
-        fputc('\n', to);
+        cm_put_text(to, "\n");
     }
-    fprintf(to, "%9s%s", "", braille ? "└" : "+");
+    cm_put_format(to, "%9s%s", "", braille ? "└" : "+");
     for (int column = 0; column < canvas->columns; column++)
-        fputs(braille ? "─" : "-", to);
-    snprintf(first, sizeof first, "%.10g", curve->x[0]);
-    snprintf(last, sizeof last, "step %.10g", curve->x[curve->count - 1]);
-    fprintf(to, "\n%10s%s%*s\n", "", first, canvas->columns - (int)strlen(first), last);
+        cm_put_text(to, braille ? "─" : "-");
+    cm_format(first, sizeof first, "%.10g", curve->x[0]);
+    cm_format(last, sizeof last, "%.40s %.10g", steps, curve->x[curve->count - 1]);
+    cm_put_format(to, "\n%10s%s%*s\n", "", first, canvas->columns - (int)strlen(first), last);
 }
 
-static struct curve_range at_least_something(struct curve_range range)
+static struct cm_curve_range at_least_something(struct cm_curve_range range)
 {
     if (range.low < range.high)
         return range;
-    return (struct curve_range){range.low - 0.5, range.low + 0.5};
+    return (struct cm_curve_range){range.low - 0.5, range.low + 0.5};
 }
 
-void curve_print(FILE *to, const struct curve *curve, int columns, int rows, bool braille)
+void cm_curve_print(struct cm_printer *to, struct cm_arena *scratch, const struct cm_curve *curve,
+                    const char *steps, int columns, int rows, bool braille)
 {
     struct canvas canvas = {columns - 10, rows - 2, braille ? 2 : 1, braille ? 4 : 1, NULL};
 
@@ -135,32 +134,59 @@ void curve_print(FILE *to, const struct curve *curve, int columns, int rows, boo
         canvas.rows = 4;
     if (curve->count == 0)
         return;
-    canvas.cells = cli_alloc((size_t)canvas.columns * (size_t)canvas.rows, 1);
-    double *smooth = cli_alloc(curve->count, sizeof *smooth);
-    curve_smooth(curve,
-                 curve->sparse || curve->exact ? 0 : (double)curve->count / (2.0 * canvas.columns),
-                 smooth);
-    struct curve_range y = curve_span(smooth, curve->count, curve_nothing);
+    canvas.cells =
+        CM_NEW_ARRAY(scratch, unsigned char, (size_t)canvas.columns *(size_t)canvas.rows);
+    double *smooth = CM_NEW_ARRAY(scratch, double, curve->count);
+    cm_curve_smooth(
+        curve, curve->sparse || curve->exact ? 0 : (double)curve->count / (2.0 * canvas.columns),
+        smooth);
+    struct cm_curve_range y = cm_curve_span(smooth, curve->count, cm_curve_nothing);
     if (y.low >= 0 && y.low < 0.35 * y.high)
         y.low = 0;
     y = at_least_something(y);
-    const struct curve_range x =
-        at_least_something(curve_span(curve->x, curve->count, curve_nothing));
+    const struct cm_curve_range x =
+        at_least_something(cm_curve_span(curve->x, curve->count, cm_curve_nothing));
     draw_curve(&canvas, curve, smooth, x, y);
-    put_rows(to, &canvas, curve, y);
-    free(canvas.cells);
-    free(smooth);
+    put_rows(to, &canvas, steps, curve, y);
+    cm_arena_reset(scratch);
 }
 
-bool curve_terminal_has_braille(void)
+/* A name from a file, with \\xNN for each byte of a character that a terminal would act on. */
+static void put_name(struct cm_printer *to, struct cm_str name)
 {
-    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    for (size_t at = 0; at < name.size;) {
+        const struct cm_str rest = {name.data + at, name.size - at};
+        const size_t length = cm_str_character(rest);
 
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *value = getenv(names[i]);
-
-        if (value && *value)
-            return strstr(value, "UTF-8") || strstr(value, "utf8") || strstr(value, "UTF8");
+        if (!cm_str_unprintable(rest)) {
+            cm_put_str(to, (struct cm_str){rest.data, length});
+            at += length;
+            continue;
+        }
+        if (rest.data[0] == '\n' || rest.data[0] == '\t')
+            cm_put_text(to, rest.data[0] == '\n' ? "\\n" : "\\t");
+        else
+            cm_put_format(to, "\\x%02x", (unsigned)(unsigned char)rest.data[0]);
+        at++;
     }
-    return false;
+}
+
+void cm_curve_write_text(struct cm_printer *to, struct cm_arena *scratch,
+                         const struct cm_curve_picture *picture, int columns, int rows,
+                         bool braille)
+{
+    for (size_t i = 0; i < picture->panels.count; i++)
+        for (size_t k = 0; k < picture->panels.items[i].count; k++) {
+            const struct cm_curve *curve = picture->panels.items[i].curves[k];
+
+            cm_put_text(to, i + k ? "\n" : "");
+            put_name(to, curve->name);
+            if (!curve->count) {
+                cm_put_text(to, ": no number\n");
+                continue;
+            }
+            cm_put_format(to, ": %.4g at first, %.4g at last\n", curve->y[0],
+                          curve->y[curve->count - 1]);
+            cm_curve_print(to, scratch, curve, picture->steps, columns, rows, braille);
+        }
 }

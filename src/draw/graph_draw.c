@@ -25,7 +25,7 @@ void cm_draw_put_xml(struct cm_printer *to, struct cm_str text)
         else if (!length || c < 32 || c == 127)
             cm_put_text(to, "?");
         else
-            cm_put(to, rest.data, length);
+            cm_put_str(to, (struct cm_str){rest.data, length});
         i += length ? length : 1;
     }
 }

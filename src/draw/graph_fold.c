@@ -32,20 +32,17 @@ static size_t scope_size(struct cm_str name, int depth)
 }
 
 struct fold_key {
-    const char *name;
-    size_t size, node;
+    struct cm_str scope;
+    size_t node;
 };
 
 static int by_name(const void *a, const void *b)
 {
     const struct fold_key *x = a, *y = b;
-    const size_t size = x->size < y->size ? x->size : y->size;
-    const int order = memcmp(x->name, y->name, size);
+    const int order = cm_str_compare(x->scope, y->scope);
 
     if (order)
         return order;
-    if (x->size != y->size)
-        return (x->size > y->size) - (x->size < y->size);
     return (x->node > y->node) - (x->node < y->node);
 }
 
@@ -66,15 +63,14 @@ static size_t fold_by_scope(struct cm_arena *scratch, const struct cm_outline *g
         if (constant[i])
             continue;
         if (size)
-            keys[n++] = (struct fold_key){name.data, size, i};
+            keys[n++] = (struct fold_key){{name.data, size}, i};
         else
             vertices++;
     }
     if (n)
         qsort(keys, n, sizeof *keys, by_name);
     for (size_t i = 0, end; i < n; i = end) {
-        for (end = i + 1; end < n && keys[end].size == keys[i].size &&
-                          memcmp(keys[end].name, keys[i].name, keys[i].size) == 0;)
+        for (end = i + 1; end < n && cm_str_equal(keys[end].scope, keys[i].scope);)
             end++;
         vertices++;
         if (end - i < 2)
@@ -82,7 +78,7 @@ static size_t fold_by_scope(struct cm_arena *scratch, const struct cm_outline *g
         for (size_t k = i; k < end; k++)
             groups[keys[k].node] = (int)*group_count;
         if (names)
-            snprintf(names[*group_count], sizeof *names, "%.*s", (int)keys[i].size, keys[i].name);
+            snprintf(names[*group_count], sizeof *names, "%.*s", CM_STR_FMT(keys[i].scope));
         ++*group_count;
     }
     cm_arena_reset(scratch);

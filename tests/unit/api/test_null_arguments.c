@@ -268,6 +268,25 @@ ROW(cameo_file_write,
     REFUSES("'bytes'", cameo_file_write((void *)t, NULL, 1, err));)
 ROW(cameo_file_commit,
     REFUSES("'file'", cameo_file_commit(NULL, err));)
+ROW(cameo_model_draw,
+    REFUSES("'model'", cameo_model_draw(NULL, NULL, no_write, NULL, NULL, err));
+    REFUSES("'write'", cameo_model_draw(t->model, NULL, NULL, NULL, NULL, err));)
+ROW(cameo_curves_new, REFUSES("'out'", cameo_curves_new(NULL, err));)
+ROW(cameo_curves_add, struct cameo_curves *curves;
+    CHECK_INT(cameo_curves_new(&curves, NULL), CAMEO_OK);
+    REFUSES("'curves'", cameo_curves_add(NULL, "loss", 1, 2, err));
+    REFUSES("'name'", cameo_curves_add(curves, NULL, 1, 2, err));
+    cameo_curves_free(curves);)
+ROW(cameo_curves_read, struct cameo_curves *curves;
+    CHECK_INT(cameo_curves_new(&curves, NULL), CAMEO_OK);
+    REFUSES("'curves'", cameo_curves_read(NULL, "x", NULL, err));
+    REFUSES("'path'", cameo_curves_read(curves, NULL, NULL, err));
+    cameo_curves_free(curves);)
+ROW(cameo_curves_draw, struct cameo_curves *curves;
+    CHECK_INT(cameo_curves_new(&curves, NULL), CAMEO_OK);
+    REFUSES("'curves'", cameo_curves_draw(NULL, NULL, no_write, NULL, err));
+    REFUSES("'write'", cameo_curves_draw(curves, NULL, NULL, NULL, err));
+    cameo_curves_free(curves);)
 ROW(cameo_events_new, struct cameo_events *events_out;
     REFUSES("'folder'", cameo_events_new(NULL, &events_out, err));
     REFUSES("'out'", cameo_events_new("x", NULL, err));)
@@ -496,6 +515,11 @@ static const struct row rows[] = {
     LISTED(cameo_file_new),
     LISTED(cameo_file_write),
     LISTED(cameo_file_commit),
+    LISTED(cameo_model_draw),
+    LISTED(cameo_curves_new),
+    LISTED(cameo_curves_add),
+    LISTED(cameo_curves_read),
+    LISTED(cameo_curves_draw),
     LISTED(cameo_events_new),
     LISTED(cameo_events_resume),
     LISTED(cameo_events_add_scalar),
