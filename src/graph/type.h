@@ -8,6 +8,8 @@
 #include "onnx/messages.h"
 #include "tensor/tensor.h"
 
+#include <string.h>
+
 enum { CM_RANK_UNKNOWN = -1, CM_DIM_UNKNOWN = -1 };
 
 /* A dimension: a number, else a symbol, else unknown and unrelated to every other. */
@@ -40,6 +42,14 @@ struct cm_type {
     const struct cm_type *elem; /* sequence, optional, map: what is inside */
     struct cm_str domain, name; /* opaque */
 };
+
+/* Copies the dimensions of a tensor of known rank. A scalar has none, and `dims` may be NULL then.
+ */
+static inline void cm_type_copy_dims(struct cm_dim *out, const struct cm_type *type)
+{
+    if (type->rank > 0)
+        memcpy(out, type->dims, (size_t)type->rank * sizeof *out);
+}
 
 /* Symbols, numbered from 1 and global to a model: names of dimensions in the file, unnamed ones,
  * and expressions of these (graph/dim_math.h). */

@@ -165,7 +165,7 @@ static const struct cm_type *state_type(struct cm_preparation *p, const struct c
         return weight;
     if (strcmp(shape, "scalar") == 0)
         return cm_type_tensor(p->arena, weight->dtype, 0, dims);
-    memcpy(dims, weight->dims, (size_t)weight->rank * sizeof *dims);
+    cm_type_copy_dims(dims, weight);
     dims[weight->rank - (strcmp(shape, "rows") == 0 ? 1 : 2)] = CM_DIM(1);
     return cm_type_tensor(p->arena, weight->dtype, weight->rank, dims);
 }

@@ -39,7 +39,7 @@ static enum cm_status crop_infer(struct cm_infer *in)
     const int n = read_axes(in->node, x->rank, axes, in->err);
     if (n < 0)
         return CM_BAD_MODEL;
-    memcpy(dims, x->dims, (size_t)x->rank * sizeof dims[0]);
+    cm_type_copy_dims(dims, x);
     const bool have = cm_infer_known(in, 1, &known);
     if (have && known.count != (size_t)n)
         return cm_infer_fail(in, "shape has %zu numbers, needs %d", known.count, n);

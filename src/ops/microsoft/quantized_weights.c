@@ -97,7 +97,7 @@ static enum cm_status weights_infer(struct cm_infer *in)
         return cm_infer_set_tensor(in, 0, a->dtype, CM_RANK_UNKNOWN, NULL);
     if (a->rank == 0)
         return cm_infer_fail(in, "input 0 is a scalar, needs rank 1 or more");
-    memcpy(dims, a->dims, (size_t)a->rank * sizeof dims[0]);
+    cm_type_copy_dims(dims, a);
     if (!cm_dim_unify(dims[a->rank - 1], CM_DIM(from), &both))
         return cm_infer_fail(in, "input 0 has %lld columns, needs %lld",
                              (long long)dims[a->rank - 1].value, (long long)from);

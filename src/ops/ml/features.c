@@ -433,7 +433,7 @@ static enum cm_status one_hot_infer(struct cm_infer *in)
     if (x->rank + 1 > CM_MAX_RANK)
         return cm_infer_fail(
             in, "input 0 has rank %d, which leaves no room for the axis of categories", x->rank);
-    memcpy(dims, x->dims, (size_t)x->rank * sizeof dims[0]);
+    cm_type_copy_dims(dims, x);
     dims[x->rank] = CM_DIM((int64_t)n);
     return cm_infer_set_tensor(in, 0, CM_FLOAT, x->rank + 1, dims);
 }

@@ -55,7 +55,7 @@ static enum cm_status infer_partly(struct cm_infer *in, const struct cm_resize *
     struct cm_known sizes;
     const bool known = present(cm_infer_type(in, SIZES)) && cm_infer_known(in, SIZES, &sizes);
     struct cm_dim dims[CM_MAX_RANK];
-    memcpy(dims, x->dims, (size_t)x->rank * sizeof dims[0]);
+    cm_type_copy_dims(dims, x);
     for (int i = 0; i < resize->n_axes; i++)
         CM_TRY(infer_axis(in, resize, i, scales, known ? &sizes : NULL, &dims[resize->axes[i]]));
     return cm_infer_set_tensor(in, 0, x->dtype, x->rank, dims);

@@ -100,7 +100,7 @@ static enum cm_status concat_infer(struct cm_infer *in)
         if (rank == CM_RANK_UNKNOWN) {
             rank = part->rank;
             CM_TRY(cm_infer_axis(in, cm_node_int(in->node, "axis"), rank, false, &axis));
-            memcpy(dims, part->dims, (size_t)rank * sizeof dims[0]);
+            cm_type_copy_dims(dims, part);
         } else {
             CM_TRY(add_part(in, i, axis, part, dims, rank));
         }
@@ -257,7 +257,7 @@ static enum cm_status split_infer(struct cm_infer *in)
     CM_TRY(cm_infer_list(in, 1));
     if (x->rank != CM_RANK_UNKNOWN) {
         CM_TRY(cm_infer_axis(in, cm_node_int(in->node, "axis"), x->rank, false, &axis));
-        memcpy(dims, x->dims, (size_t)x->rank * sizeof dims[0]);
+        cm_type_copy_dims(dims, x);
         whole = dims[axis];
     }
     CM_TRY(check_split(in, whole, listed ? &split : NULL));

@@ -124,7 +124,7 @@ static enum cm_status pad_infer(struct cm_infer *in)
     const size_t count = has_axes ? axes.count : (size_t)x->rank;
     if (pads.count != 2 * count)
         return cm_infer_fail(in, "pads has %zu numbers, needs %zu", pads.count, 2 * count);
-    memcpy(dims, x->dims, (size_t)x->rank * sizeof dims[0]);
+    cm_type_copy_dims(dims, x);
     for (size_t k = 0; k < count; k++) {
         int axis;
         CM_TRY(listed_axis(in, has_axes ? &axes : NULL, k, x->rank, &axis));

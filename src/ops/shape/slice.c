@@ -159,7 +159,7 @@ static enum cm_status slice_infer(struct cm_infer *in)
     CM_TRY(read_lists(in, &lists, &known));
     if (!known)
         return set_unknown(in, x);
-    memcpy(dims, x->dims, (size_t)x->rank * sizeof dims[0]);
+    cm_type_copy_dims(dims, x);
     for (size_t k = 0; k < lists.starts.count; k++) {
         const struct range range = range_at(&lists, k);
         int axis;

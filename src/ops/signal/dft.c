@@ -63,7 +63,7 @@ static enum cm_status dft_infer(struct cm_infer *in)
     if (onesided && last.value == (inverse ? 1 : 2))
         return cm_infer_fail(in, "a one-sided transform %s",
                              inverse ? "back needs a complex signal" : "needs a real signal");
-    memcpy(dims, x->dims, (size_t)x->rank * sizeof dims[0]);
+    cm_type_copy_dims(dims, x);
     dims[x->rank - 1] = CM_DIM(inverse && onesided ? 1 : 2);
     if (cm_infer_type(in, AXIS)) {
         if (!cm_infer_known(in, AXIS, &known) || known.count != 1 || !known.items[0].is_number) {

@@ -80,7 +80,7 @@ static enum cm_status split_infer(struct cm_infer *in)
     if (x->rank == CM_RANK_UNKNOWN)
         return cm_infer_set_tensor(in, 0, CM_STRING, CM_RANK_UNKNOWN, NULL);
     if (x->rank)
-        memcpy(dims, x->dims, (size_t)x->rank * sizeof dims[0]);
+        cm_type_copy_dims(dims, x);
     dims[x->rank] = CM_DIM_ANY;
     return cm_infer_set_tensor(in, 0, CM_STRING, x->rank + 1, dims);
 }
