@@ -1,7 +1,7 @@
 /* Metrics of predictions: worked out by hand, and bounds that hold. */
 // SPDX-License-Identifier: Apache-2.0
 #include "evaluate/metrics.h"
-#include "train_case.h"
+#include "train/train_case.h"
 
 #include <math.h>
 
