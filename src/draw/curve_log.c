@@ -1,4 +1,4 @@
-/* Training logs: JSON Lines, one flat object a step, of which the numbers are taken. */
+/* Training logs: JSON Lines, one flat object a step. Its numbers become curves. */
 // SPDX-License-Identifier: Apache-2.0
 #define _POSIX_C_SOURCE 200809L
 #include "draw/curve.h"

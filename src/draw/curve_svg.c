@@ -191,8 +191,8 @@ static void put_axes(struct cm_printer *to, const struct frame *frame)
 
 /* ---- curves ---- */
 
-/* As a path. Many points are taken together in stretches, of which the lowest and the highest are
- * drawn: on paper that looks the same. */
+/* As a path. If there are many points, each stretch of them is drawn as its lowest and its highest
+ * point: that looks the same. */
 static void put_path(struct cm_printer *to, const struct frame *frame, const double *x,
                      const double *y, size_t count, const char *style)
 {

@@ -59,11 +59,11 @@ struct cm_drawing {
     struct cm_draw_panel *panels;
     size_t panel_count, panel_room;
     bool with_inner; /* what is folded is drawn too */
-    size_t shown;    /* panels that are drawn at once; the others are behind clicks */
+    size_t shown;    /* panels that are drawn at once; a click opens one of the others */
 };
 
 struct cm_draw_family {
-    const char *name, *fill, *operators; /* names with a blank before and behind each */
+    const char *name, *fill, *operators; /* names, each between two blanks */
 };
 extern const struct cm_draw_family cm_draw_families[];
 extern const int cm_draw_family_count;
@@ -74,7 +74,7 @@ struct cm_draw_folds {
     size_t count;
 };
 
-/* Fills a drawing of which arena, scratch, model and with_inner are set. */
+/* Fills a drawing. The caller has set arena, scratch, model and with_inner. */
 void cm_draw_build(struct cm_drawing *drawing, const struct cm_draw_folds *folds);
 /* Sets sizes and places. */
 void cm_draw_layout(struct cm_drawing *drawing, struct cm_draw_panel *panel);

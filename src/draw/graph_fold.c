@@ -121,7 +121,7 @@ static void build_whole(struct cm_drawing *drawing, size_t panel, const struct c
     cm_draw_build_panel(&b);
 }
 
-/* Bodies of control flow and of functions, each a panel of its own behind a click. */
+/* Bodies of control flow and of functions, each a panel of its own that a click opens. */
 static void add_inner(struct cm_drawing *drawing, const struct cm_outline *graph, const char *title,
                       int *panel_out)
 {

@@ -22,7 +22,7 @@ struct cm_draw_builder {
 
 /* Cut to fit, between characters, with ".." where something is missing. */
 void cm_draw_put_text(char to[CM_DRAW_TEXT], struct cm_str text);
-/* The same for names of values and scopes, of which the end says most. */
+/* The same for names of values and scopes: the end is kept, because it says most. */
 void cm_draw_put_name(char to[CM_DRAW_TEXT], struct cm_str name);
 /* "1x64x56x56", with the element type where it is no float. */
 void cm_draw_put_type(struct cm_arena *arena, char to[CM_DRAW_TEXT],
