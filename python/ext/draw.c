@@ -47,6 +47,10 @@ static bool add_curve(const struct ext_state *state, struct cameo_curves *curves
     const char *name;
     struct cameo_error err;
 
+    if (!PyTuple_Check(row)) {
+        PyErr_SetString(PyExc_TypeError, "expected a list of tuples (name, steps, values)");
+        return false;
+    }
     if (!PyArg_ParseTuple(row, "sOO", &name, &steps, &values))
         return false;
     const Py_ssize_t count = PySequence_Size(values);
