@@ -150,7 +150,6 @@ as_json check plain.onnxtxt
 as_json run plain.onnxtxt --random-inputs
 as_json prepare plain.onnxtxt --loss output:y --optimizer nothing -o t.onnx
 as_json train two.onnxtxt -d data.csv --columns 'x=x t=t' -o t.onnx
-as_json compile plain.onnxtxt -o t.so
 as_json downgrade new.onnxtxt --opset 13 -o t.onnx
 as_json infer two.onnxtxt
 echo 'nothing' >rules

@@ -245,3 +245,19 @@ END
 "$CAMEO" compile modes.onnxtxt -o masked.so --as-is 2>&1 | grep training
 "$CAMEO" run masked.so -i x="$TESTS/models/arrays/f4.npy" >masked.txt
 cmp -s whole.txt masked.txt || echo 'a mask is drawn as is'
+
+echo '-- all reasons as JSON'
+cat >plain.onnxtxt <<'END'
+<ir_version: 10, opset_import: ["" : 17, "my.own" : 1]>
+plain (float[2] x) => (float[2] y, float[2] z) { y = my.own.Thing(x) z = my.own.Other(x) }
+END
+"$CAMEO" compile plain.onnxtxt -o refused.so --json >out.json 2>/dev/null
+echo "[$?]"
+python3 - <<'END'
+import json
+told = json.load(open("out.json"))
+print(told["violations"], told["warnings"], told["cut"])
+for row in told["findings"]:
+    print(" ", row["severity"], row["rule"], "|", row["place"], "|", row["reason"])
+END
+ls refused.so 2>&1 | grep -c 'No such file'
