@@ -59,6 +59,16 @@ bool cm_str_ends(struct cm_str a, const char *suffix)
     return size == 0 || (a.size >= size && memcmp(a.data + a.size - size, suffix, size) == 0);
 }
 
+bool cm_str_contains(struct cm_str a, const char *part)
+{
+    const size_t size = strlen(part);
+
+    for (size_t i = 0; i + size <= a.size; i++)
+        if (memcmp(a.data + i, part, size) == 0)
+            return true;
+    return false;
+}
+
 /* Bytes of the well-formed character at the start of text, 0 when there is none. The second byte's
  * range keeps out overlong forms, surrogates and what lies past U+10FFFF. */
 size_t cm_str_character(struct cm_str rest)

@@ -33,6 +33,7 @@ bool cm_str_is(struct cm_str a, const char *text);
 int cm_str_compare(struct cm_str a, struct cm_str b); /* bytewise, shorter first */
 bool cm_str_starts(struct cm_str a, const char *prefix);
 bool cm_str_ends(struct cm_str a, const char *suffix);
+bool cm_str_contains(struct cm_str a, const char *part);
 bool cm_str_is_utf8(struct cm_str a);
 /* Bytes of the UTF-8 character that rest, which is not empty, begins with; 0: it is none. */
 size_t cm_str_character(struct cm_str rest);

@@ -67,16 +67,6 @@ static bool next_quoted(struct cm_str text, size_t *at, struct cm_str *out)
     return true;
 }
 
-static bool contains(struct cm_str text, const char *word)
-{
-    const size_t size = strlen(word);
-
-    for (size_t i = 0; i + size <= text.size; i++)
-        if (memcmp(text.data + i, word, size) == 0)
-            return true;
-    return false;
-}
-
 static struct cm_str before_dot(struct cm_str name)
 {
     while (name.size && name.data[name.size - 1] != '.')
@@ -247,7 +237,7 @@ static void read_signature(struct reading *r)
         *CM_PUSH(r->arena, &list) =
             (struct cm_recorded_tensor){.target = target,
                                         .is_parameter = is_parameter,
-                                        .is_transient = contains(rest, " persistent=False")};
+                                        .is_transient = cm_str_contains(rest, " persistent=False")};
         *number = list.count;
         *cm_map_insert(&r->out->told, r->arena, key, NULL) = list.count;
     }
@@ -462,10 +452,10 @@ static enum cm_folding folding_within(const struct reads *reads,
 
     if (reads->operand >= OPERANDS_MAX)
         return CM_FOLDED_COMPUTED;
-    if (tensor->dims.count == 2 && reads->only_products && contains(text, "aten.linear."))
+    if (tensor->dims.count == 2 && reads->only_products && cm_str_contains(text, "aten.linear."))
         return CM_FOLDED_TRANSPOSED;
     for (size_t i = 0; is_vector(tensor) && i < CM_COUNT(unsqueezing); i++)
-        if (contains(text, unsqueezing[i]))
+        if (cm_str_contains(text, unsqueezing[i]))
             return CM_FOLDED_UNSQUEEZED;
     return CM_FOLDED_COMPUTED;
 }
@@ -570,7 +560,7 @@ static const char *duty_of_read(const struct cm_node_proto *node, int operand)
     const struct cm_op *op = cm_builtin_op(node);
 
     if (op->keeps_values && operand == 0 &&
-        contains(cm_entries_find(&node->metadata_props, fx_key), "aten.linear."))
+        cm_str_contains(cm_entries_find(&node->metadata_props, fx_key), "aten.linear."))
         return "weight";
     return cm_operand_duty(op, operand);
 }
@@ -583,7 +573,7 @@ static void read_aliases(struct reading *r, size_t n)
     struct open_tensors open = NO_OPEN_TENSORS;
     struct cm_str name;
 
-    if (contains(cm_entries_find(&node->metadata_props, rule_key), "FuseBatchNorm"))
+    if (cm_str_contains(cm_entries_find(&node->metadata_props, rule_key), "FuseBatchNorm"))
         return;
     for (size_t at = 0; cm_node_next_parameter(node, &at, &name);) {
         const uint64_t number = cm_map_get(&r->out->told, name, 0);

@@ -58,16 +58,6 @@ static enum cm_status map_in_folder(struct opening *opening, struct cm_str name,
     return status;
 }
 
-static bool contains(struct cm_str text, const char *part)
-{
-    const size_t size = strlen(part);
-
-    for (size_t i = 0; i + size <= text.size; i++)
-        if (memcmp(text.data + i, part, size) == 0)
-            return true;
-    return false;
-}
-
 /* The one file of a kind; of several, the one for training. */
 static enum cm_status pick(const struct opening *opening, const struct cm_folder_names *names,
                            const char *kind, struct cm_str *out)
@@ -77,7 +67,7 @@ static enum cm_status pick(const struct opening *opening, const struct cm_folder
 
     for (size_t i = 0; i < names->count; i++) {
         if (names->items[i].data[0] == '.' || !is_idx(names->items[i]) ||
-            !contains(names->items[i], kind))
+            !cm_str_contains(names->items[i], kind))
             continue;
         found++;
         *out = names->items[i];

@@ -119,16 +119,6 @@ static void tell_convolutions(struct telling *t)
 
 /* ---- what the exporter does not record ---- */
 
-static bool contains(struct cm_str text, const char *word)
-{
-    const size_t size = strlen(word);
-
-    for (size_t i = 0; i + size <= text.size; i++)
-        if (memcmp(text.data + i, word, size) == 0)
-            return true;
-    return false;
-}
-
 /* The older exporter lists parameters and buffers alike. How the graph reads a tensor decides,
  * which may not be what the user means: tensors are named where the decision is not plain. */
 static void tell_undecided(struct cm_preparation *p, const struct cm_trainables *list)
@@ -142,12 +132,12 @@ static void tell_undecided(struct cm_preparation *p, const struct cm_trainables 
         const struct cm_trainable *one = &list->items[i];
 
         if (one->is_constant || !cm_dtype_is_float(one->tensor->data_type) ||
-            cm_original_is_made_up(one->name) || contains(one->name, "running_") ||
+            cm_original_is_made_up(one->name) || cm_str_contains(one->name, "running_") ||
             cm_preparation_matches(p, p->freeze, one->name))
             continue;
         if (!one->trained)
             *CM_PUSH(arena, &left) = one->name;
-        else if (!contains(one->name, "weight") && !contains(one->name, "bias"))
+        else if (!cm_str_contains(one->name, "weight") && !cm_str_contains(one->name, "bias"))
             *CM_PUSH(arena, &trained) = one->name;
     }
     if (trained.count)

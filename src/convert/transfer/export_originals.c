@@ -7,16 +7,6 @@
 #include "graph/registry.h"
 #include "onnx/tensor_data.h"
 
-static bool contains(struct cm_str text, const char *word)
-{
-    const size_t size = strlen(word);
-
-    for (size_t i = 0; i + size <= text.size; i++)
-        if (memcmp(text.data + i, word, size) == 0)
-            return true;
-    return false;
-}
-
 static struct cm_str before_dot(struct cm_str name)
 {
     while (name.size && name.data[name.size - 1] != '.')
@@ -68,7 +58,7 @@ static bool add_gates(struct cm_arena *arena, struct cm_parts *parts,
     for (size_t n = 0; n < names->count; n++) {
         const struct cm_str name = names->items[n];
         const int64_t direction = cm_str_ends(name, "_reverse");
-        const bool is_second = is_bias && contains(name, "bias_hh");
+        const bool is_second = is_bias && cm_str_contains(name, "bias_hh");
 
         if (direction >= shape->dims[0])
             return false;
