@@ -187,7 +187,7 @@ int cli_may_write_in(const char *what, const char *folder);
 /* The same for a model: a save writes beside its file and renames, so it may replace a model. */
 int cli_may_save(const char *what, const char *path);
 /* Refuses a file of a folder whose name the command made up, where a symbolic link has that name:
- * whoever filled the folder would choose the file that is written. A pipe of that name is refused
+ * the person who made the link would choose which file is written. A pipe of that name is refused
  * too: writing would wait for a reader. */
 int cli_may_write_file_of_folder(const char *what, const char *path);
 /* Is there a pipe, a terminal or a device of this name? */

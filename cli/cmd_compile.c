@@ -224,8 +224,8 @@ static void describe(const struct cameo_compilation *report)
 
 /* ---- the command ---- */
 
-/* Code is shipped: it computes what the model does that 'cameo strip' writes. The dialects are
- * forms of the model, which hold what it holds. */
+/* Native code is shipped: it computes what the model of 'cameo strip' computes. The dialects keep
+ * all of the model. */
 static enum cameo_status turn_off_modes(struct cameo_model *model,
                                         const struct cameo_compile_options *options,
                                         struct cameo_error *err)

@@ -35,8 +35,8 @@ static void note_interrupt(int number)
     }
 }
 
-/* A shell ignores Ctrl-C for what it starts in the background, where it is sent all the same to
- * stop a run. What nohup has ignored stays ignored. */
+/* A shell starts a background command with SIGINT ignored. A SIGINT that is sent to it on purpose
+ * shall stop the run all the same. SIGHUP stays ignored under nohup. */
 void train_watch_signals(bool watch)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
