@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/running.h"
 
+#include "base/array.h"
 #include "base/diagnostics.h"
 #include "graph/function.h"
 #include "graph/import.h"
@@ -16,20 +17,11 @@ struct counting {
     struct cm_module *module;
     struct cameo_costs *costs;
     struct cm_map rows; /* domain and name of an operator to 1 + its row */
-    struct {
-        struct cameo_cost *items;
-        size_t count, capacity;
-    } list;
+    CM_ARRAY(struct cameo_cost) list;
     struct cameo_cost *row; /* of the node of the file that is counted */
     struct cm_map sizes;    /* of dimensions, by name */
-    struct {
-        struct cameo_assumed_size *items;
-        size_t count, capacity;
-    } assumed;
-    struct {
-        struct value_life *items;
-        size_t count, capacity;
-    } lives;
+    CM_ARRAY(struct cameo_assumed_size) assumed;
+    CM_ARRAY(struct value_life) lives;
     const struct cm_value_infos *outputs; /* of the model */
 };
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/api.h"
 
+#include "base/array.h"
 #include "graph/originals.h"
 #include "onnx/tensor_data.h"
 #include "onnx/type_text.h"
@@ -207,8 +208,7 @@ static void describe_all_initializers(struct cameo_model *model)
 struct external_list {
     struct cm_arena *arena;
     struct cm_map *seen; /* location to index */
-    struct cameo_external_file *items;
-    size_t count, capacity;
+    CM_ARRAY(struct cameo_external_file);
 };
 
 static enum cm_status note_external(void *arg, struct cm_tensor_proto *tensor)

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/api.h"
 
+#include "base/array.h"
 #include "graph/registry.h"
 
 /* Where a node counts. */
@@ -11,8 +12,7 @@ struct tally {
     struct cameo_model *model;
     struct cm_arena *scratch;
     struct cm_map rows; /* key of an operator to its index */
-    struct cameo_operator *items;
-    size_t count, capacity;
+    CM_ARRAY(struct cameo_operator);
     char *key;
     size_t key_room;
 };
@@ -147,13 +147,11 @@ void cm_describe_operators(struct cameo_model *model, struct cm_arena *scratch)
 }
 
 struct value_list {
-    const struct cameo_value_info **items;
-    size_t count, capacity;
+    CM_ARRAY(const struct cameo_value_info *);
 };
 
 struct text_list {
-    struct cameo_text *items;
-    size_t count, capacity;
+    CM_ARRAY(struct cameo_text);
 };
 
 static void add_value(struct cm_arena *arena, struct value_list *list,

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/streaming.h"
 
+#include "base/array.h"
 #include "base/memory.h"
 #include "evaluate/metrics.h"
 
@@ -14,10 +15,7 @@ struct cameo_evaluation {
     struct cm_arena arena; /* everything below lives here */
     struct cm_metrics_result result;
     struct cameo_metric *metrics;
-    struct {
-        const char **items;
-        size_t count, capacity;
-    } notes;
+    CM_ARRAY(const char *) notes;
 };
 
 /* Who computes the loss. */

@@ -4,11 +4,11 @@
 #ifndef CM_API_OPERATOR_GRADIENT_H
 #define CM_API_OPERATOR_GRADIENT_H
 
+#include "base/array.h"
 #include "graph/graph.h"
 
 struct cm_operand_names {
-    struct cm_str *items;
-    size_t count, capacity;
+    CM_ARRAY(struct cm_str);
 };
 
 struct cm_operator_gradient {

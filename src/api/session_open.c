@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/running.h"
 
+#include "base/array.h"
 #include "base/diagnostics.h"
 #include "base/memory.h"
 #include "exec/session.h"
@@ -97,12 +98,10 @@ static void describe_output(struct cm_arena *arena, const struct cm_module *modu
 static void pair_symbols(struct cameo_session *session, const struct cm_module *module)
 {
     struct {
-        struct cm_api_same *items;
-        size_t count, capacity;
+        CM_ARRAY(struct cm_api_same);
     } same = {0};
     struct {
-        struct cm_api_axis *items;
-        size_t count, capacity;
+        CM_ARRAY(struct cm_api_axis);
     } named = {0};
     struct cm_map numbers = {0}; /* by name: of its first dimension, in named */
 

@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "autodiff/backward.h"
 
+#include "base/array.h"
 #include "graph/clone.h"
 #include "graph/function.h"
 
@@ -18,10 +19,7 @@ struct walk {
     bool *moving;        /* by value number: depends on one of xs */
     bool *cut;
     size_t n_values;
-    struct {
-        struct cm_node **items; /* makers first */
-        size_t count, capacity;
-    } order;
+    CM_ARRAY(struct cm_node *) order; /* makers first */
     struct cm_error *err;
 };
 
@@ -99,8 +97,7 @@ static struct cm_node *maker_of(const struct walk *walk, cm_value value)
 static void order_makers(struct walk *walk, cm_value value, bool *seen)
 {
     struct {
-        struct visit *items;
-        size_t count, capacity;
+        CM_ARRAY(struct visit);
     } stack = {0};
     struct cm_node *maker = maker_of(walk, value);
     for (;;) {

@@ -3,6 +3,7 @@
 #include "autodiff/gradient_nodes.h"
 
 #include "autodiff/backward.h"
+#include "base/array.h"
 #include "graph/clone.h"
 #include "graph/function.h"
 
@@ -47,8 +48,7 @@ static enum cm_status move_point(struct request *r, struct cm_error *err)
 static void mark_forward(struct cm_module *module, struct cm_arena *arena, cm_value value)
 {
     struct {
-        struct cm_node **items;
-        size_t count, capacity;
+        CM_ARRAY(struct cm_node *);
     } unvisited = {0};
 
     struct cm_node *maker = value ? cm_value_get(module, value)->node : NULL;

@@ -6,6 +6,7 @@
 #ifndef CM_BASE_DIAGNOSTICS_H
 #define CM_BASE_DIAGNOSTICS_H
 
+#include "base/array.h"
 #include "base/map.h"
 #include "base/status.h"
 
@@ -33,8 +34,7 @@ struct cm_findings {
     struct cm_arena *arena; /* findings and their texts live here */
     const char *rule;       /* static: of findings that name none; NULL: "run" */
     const char *what;       /* static: what violations prevent; NULL: "the model cannot run" */
-    struct cm_finding *items;
-    size_t count, capacity;
+    CM_ARRAY(struct cm_finding);
     size_t total;      /* with those past the limit */
     size_t violations; /* .. of this severity */
     struct cm_map seen, places;

@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include "base/folder_list.h"
 
+#include "base/array.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,10 +21,8 @@ struct listing {
     bool follow;
     size_t entries;
     struct cm_folder_names *names;
-    struct {
-        struct visited *items;
-        size_t count, capacity;
-    } visited; /* folders: each is entered once, so that links and mounts in a circle end */
+    CM_ARRAY(struct visited)
+    visited; /* folders: each is entered once, so that links and mounts in a circle end */
     struct cm_error *err;
 };
 

@@ -4,13 +4,14 @@
 #ifndef CM_BASE_FOLDER_LIST_H
 #define CM_BASE_FOLDER_LIST_H
 
+#include "base/array.h"
 #include "base/file.h"
 
 enum { CM_FOLDER_ENTRIES = 100000 }; /* in all folders together; more are refused */
 
 struct cm_folder_names {
-    struct cm_str *items; /* relative to the folder, with '/', each with a zero byte at its end */
-    size_t count, capacity;
+    CM_ARRAY(
+        struct cm_str); /* relative to the folder, with '/', each with a zero byte at its end */
 };
 
 /* Lists the files of path and of the folders in it, `levels` deep (1: path alone), sorted, so that

@@ -5,6 +5,7 @@
 #define CM_BYTES_FLATBUFFER_H
 
 #include "base/arena.h"
+#include "base/array.h"
 
 /* ---- reading ---- */
 
@@ -39,8 +40,7 @@ struct cm_fb_table cm_fb_entry(struct cm_fb_vector vector, size_t index); /* of 
 
 struct cm_fb_out {
     struct cm_arena *arena;
-    uint8_t *items;
-    size_t count, capacity;
+    CM_ARRAY(uint8_t);
 };
 
 struct cm_fb_field {

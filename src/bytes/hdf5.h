@@ -9,6 +9,7 @@
 #ifndef CM_BYTES_HDF5_H
 #define CM_BYTES_HDF5_H
 
+#include "base/array.h"
 #include "base/file.h"
 #include "base/map.h"
 #include "bytes/item.h"
@@ -24,14 +25,8 @@ struct cm_hdf5_object {
     struct cm_str name, path; /* "/layers/dense"; of the root empty */
     uint64_t address;
     bool is_group;
-    struct {
-        struct cm_hdf5_object **items; /* sorted by name */
-        size_t count, capacity;
-    } children;
-    struct {
-        struct cm_hdf5_attribute *items;
-        size_t count, capacity;
-    } attributes;
+    CM_ARRAY(struct cm_hdf5_object *) children; /* sorted by name */
+    CM_ARRAY(struct cm_hdf5_attribute) attributes;
     struct cm_saved_tensor *tensor; /* of an array; NULL: of a type that is not read */
     const struct cm_item *texts;    /* of an array of texts */
 };

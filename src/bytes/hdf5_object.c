@@ -3,6 +3,7 @@
  * An object is a list of messages: what a group has (a table of names, or links), what an array is
  * (type, shape, where its bytes are), attributes, and where more messages are. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "bytes/hdf5_parts.h"
 
 enum { FILTER_DEFLATE = 1 };
@@ -203,8 +204,7 @@ struct block {
     uint64_t address, size;
 };
 struct blocks {
-    struct block *items;
-    size_t count, capacity;
+    CM_ARRAY(struct block);
 };
 
 /* The messages of one block; what MESSAGE_MORE names is added to the list. */

@@ -3,6 +3,7 @@
 #ifndef CM_BYTES_HDF5_PARTS_H
 #define CM_BYTES_HDF5_PARTS_H
 
+#include "base/array.h"
 #include "bytes/hdf5.h"
 
 #define CM_HDF5_NONE UINT64_MAX /* an address that leads nowhere */
@@ -12,10 +13,7 @@ struct cm_hdf5 {
     struct cm_str bytes, file;
     uint64_t spent, budget; /* bytes looked at: each part of a file may be read a few times */
     struct cm_map heaps;    /* global heaps that were read, by address, to an index + 1 */
-    struct {
-        struct cm_hdf5_heap *items;
-        size_t count, capacity;
-    } heap_list;
+    CM_ARRAY(struct cm_hdf5_heap) heap_list;
     struct cm_error *err;
 };
 

@@ -1,5 +1,6 @@
 /* Element types, shapes and the values of attributes of HDF5 files. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "bytes/hdf5_parts.h"
 
 #include "base/number.h"
@@ -132,10 +133,7 @@ bool cm_hdf5_read_space(struct cm_hdf5_cursor *c, struct cm_shape *out)
 /* ---- texts that are stored apart ---- */
 
 struct cm_hdf5_heap {
-    struct {
-        struct cm_str *items; /* by number */
-        size_t count, capacity;
-    } objects;
+    CM_ARRAY(struct cm_str) objects; /* by number */
 };
 
 static enum cm_status read_heap(struct cm_hdf5 *h, uint64_t address, struct cm_hdf5_heap *heap)

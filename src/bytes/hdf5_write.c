@@ -4,6 +4,7 @@
  * header, its tree, its heap of names and its tables, and then its members; an array is its header
  * and its bytes. Texts of attributes lie together in one heap at the end. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "bytes/hdf5.h"
 
 #include "base/memory.h"
@@ -21,16 +22,12 @@ enum {
 };
 
 struct bytes {
-    char *items;
-    size_t count, capacity;
+    CM_ARRAY(char);
 };
 
 struct node {
     struct cm_str name;
-    struct {
-        struct node **items; /* in the order of the outputs, later by name */
-        size_t count, capacity;
-    } children;
+    CM_ARRAY(struct node *) children; /* in the order of the outputs, later by name */
     const struct cm_saved_tensor *tensor;
     struct cm_str attribute; /* its "name" */
     size_t text;             /* number of that in the heap of texts */
@@ -43,10 +40,7 @@ struct writing {
     struct cm_save *save;
     const struct cm_saved_mapped *mapped;
     struct node root;
-    struct {
-        struct cm_str *items;
-        size_t count, capacity;
-    } texts;
+    CM_ARRAY(struct cm_str) texts;
     uint64_t texts_at, texts_size, end;
     struct cm_map paths; /* to nodes */
     struct bytes out;

@@ -9,6 +9,7 @@
 #define CM_BYTES_ITEM_H
 
 #include "base/arena.h"
+#include "base/array.h"
 
 enum { CM_ITEM_DEPTH_MAX = 64, CM_ITEM_WALK_MAX = 4000000 };
 
@@ -40,10 +41,8 @@ struct cm_item {
     double real;
     struct cm_str text; /* of texts and bytes; of an object its class, "torch.optim.adamw.AdamW";
                            of an integer past 64 bits its digits, the kind being CM_ITEM_TEXT */
-    struct {
-        struct cm_item_entry *items;
-        size_t count, capacity;
-    } entries;                      /* of lists, maps; of an object what it was called with */
+    CM_ARRAY(struct cm_item_entry)
+    entries;                        /* of lists, maps; of an object what it was called with */
     const struct cm_item *state;    /* of an object: what BUILD gave it; NULL: nothing */
     struct cm_saved_tensor *tensor; /* of a tensor */
 };

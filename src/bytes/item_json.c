@@ -1,5 +1,6 @@
 /* Items as JSON and back. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "bytes/item.h"
 
 #include "bytes/json_read.h"
@@ -11,10 +12,7 @@
 
 struct printer {
     struct cm_arena *arena;
-    struct {
-        char *items;
-        size_t count, capacity;
-    } text;
+    CM_ARRAY(char) text;
     size_t most, visited;
 };
 

@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bytes/leveldb.h"
 
+#include "base/array.h"
 #include "base/crc32c.h"
 #include "base/number.h"
 #include "base/varint.h"
@@ -66,10 +67,7 @@ struct table {
     struct cm_str bytes;
     size_t blocks; /* bytes of blocks read so far */
     size_t keys;   /* and of keys */
-    struct {
-        char *items;
-        size_t count, capacity;
-    } key, last;
+    CM_ARRAY(char) key, last;
     bool has_last;
     cm_table_visit_fn *visit;
     void *arg;
@@ -209,14 +207,8 @@ enum cm_status cm_table_read(struct cm_arena *arena, struct cm_str bytes, cm_tab
 /* ---- writing ---- */
 
 struct block {
-    struct {
-        char *items;
-        size_t count, capacity;
-    } bytes;
-    struct {
-        uint32_t *items;
-        size_t count, capacity;
-    } restarts;
+    CM_ARRAY(char) bytes;
+    CM_ARRAY(uint32_t) restarts;
     size_t entries;
     struct cm_str last;
 };

@@ -5,6 +5,7 @@
 #define CM_BYTES_OCDBT_H
 
 #include "base/arena.h"
+#include "base/array.h"
 
 struct cm_ocdbt_value {
     struct cm_str key, bytes;
@@ -12,8 +13,7 @@ struct cm_ocdbt_value {
 };
 
 struct cm_ocdbt {
-    struct cm_ocdbt_value *items; /* in order of their keys */
-    size_t count, capacity;
+    CM_ARRAY(struct cm_ocdbt_value); /* in order of their keys */
 };
 
 /* Where the files of a store are. */

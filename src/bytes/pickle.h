@@ -6,6 +6,7 @@
 #ifndef CM_BYTES_PICKLE_H
 #define CM_BYTES_PICKLE_H
 
+#include "base/array.h"
 #include "bytes/item.h"
 #include "bytes/saved_tensor.h"
 
@@ -39,19 +40,10 @@ struct cm_pickle {
     void *arg;                           /* for persistent */
     const struct cm_pickle_known *known; /* names of a framework, besides Python's and NumPy's */
     size_t n_known;
-    struct {
-        struct cm_pickle_view *items;
-        size_t count, capacity;
-    } views;
+    CM_ARRAY(struct cm_pickle_view) views;
     /* pickle.c's own */
-    struct {
-        struct cm_item **items;
-        size_t count, capacity;
-    } stack, memo;
-    struct {
-        size_t *items;
-        size_t count, capacity;
-    } marks;
+    CM_ARRAY(struct cm_item *) stack, memo;
+    CM_ARRAY(size_t) marks;
     size_t made; /* items and entries so far */
 };
 

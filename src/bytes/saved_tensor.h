@@ -4,6 +4,7 @@
 #ifndef CM_BYTES_SAVED_TENSOR_H
 #define CM_BYTES_SAVED_TENSOR_H
 
+#include "base/array.h"
 #include "base/file.h"
 #include "tensor/tensor.h"
 
@@ -26,17 +27,13 @@ struct cm_saved_piece {
 
 /* Where mapped files are in memory. */
 struct cm_saved_mapped {
-    struct cm_str *items;
-    size_t count, capacity;
+    CM_ARRAY(struct cm_str);
 };
 
 struct cm_saved_tensor {
     enum cm_dtype dtype;
     struct cm_shape shape; /* its count was checked (cm_shape_count) */
-    struct {
-        struct cm_saved_piece *items;
-        size_t count, capacity;
-    } pieces;
+    CM_ARRAY(struct cm_saved_piece) pieces;
     bool zero_elsewhere; /* elements in none of the pieces are 0; else the pieces cover it */
     /* Two tensors with the same key share their memory in the framework (tied); 0: nobody knows. */
     uint64_t storage;

@@ -4,6 +4,7 @@
 #define CM_BYTES_TAR_H
 
 #include "base/arena.h"
+#include "base/array.h"
 
 struct cm_tar_file {
     struct cm_str name; /* without "./" at its beginning */
@@ -11,8 +12,7 @@ struct cm_tar_file {
 };
 
 struct cm_tar {
-    struct cm_tar_file *items;
-    size_t count, capacity;
+    CM_ARRAY(struct cm_tar_file);
 };
 
 bool cm_tar_is_file(struct cm_str bytes);

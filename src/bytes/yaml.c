@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bytes/yaml.h"
 
+#include "base/array.h"
 #include "base/library.h"
 #include "base/map.h"
 
@@ -90,10 +91,7 @@ static void open_yaml(void)
 struct reading {
     struct cm_arena *arena;
     struct cm_map anchors; /* name to number in items */
-    struct {
-        struct cm_item **items;
-        size_t count, capacity;
-    } named;
+    CM_ARRAY(struct cm_item *) named;
     size_t visited;
     struct cm_error *err;
     union yaml_event event; /* the current one; freed before the next */

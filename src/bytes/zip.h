@@ -5,6 +5,7 @@
 #ifndef CM_BYTES_ZIP_H
 #define CM_BYTES_ZIP_H
 
+#include "base/array.h"
 #include "base/file.h"
 
 /* ---- reading ---- */
@@ -56,10 +57,7 @@ struct cm_zip_writer {
     struct cm_save *save;
     size_t alignment; /* of each member's bytes in the file; 0: none */
     uint64_t base;    /* what was written before the archive begins */
-    struct {
-        struct cm_zip_file *items;
-        size_t count, capacity;
-    } files;
+    CM_ARRAY(struct cm_zip_file) files;
 };
 
 /* The header of a member of `size` bytes. crc is its check sum; NULL: it is not known yet. The

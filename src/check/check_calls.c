@@ -1,6 +1,7 @@
 /* Calls of model functions: whether a call fits, and whether functions call each other in circles
  * or too deeply. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "check/checker.h"
 
 static struct cm_str first_missing(struct cm_checker *c, const struct cm_node_proto *node,
@@ -59,10 +60,7 @@ void cm_examine_call(struct cm_checker *c, const struct cm_model_place *place,
 /* Who calls whom: calls[first[f]] to calls[first[f + 1] - 1] are the functions that f calls. */
 struct call_graph {
     size_t *first;
-    struct {
-        size_t *items;
-        size_t count, capacity;
-    } calls;
+    CM_ARRAY(size_t) calls;
 };
 
 static void collect_calls(struct cm_checker *c, struct call_graph *graph,

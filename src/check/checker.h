@@ -4,6 +4,7 @@
 #ifndef CM_CHECK_CHECKER_H
 #define CM_CHECK_CHECKER_H
 
+#include "base/array.h"
 #include "base/map.h"
 #include "check/check.h"
 #include "check/check_rules.h"
@@ -61,8 +62,7 @@ struct cm_def {
 struct cm_scope {
     struct cm_map
         map; /* name -> 1 + index of the innermost definition; 0 when it went out of scope */
-    struct cm_def *items;
-    size_t count, capacity;
+    CM_ARRAY(struct cm_def);
     int depth;
 };
 
@@ -102,8 +102,7 @@ struct cm_checker {
 
     struct cm_scope *scope;
     struct cm_strs_list {
-        struct cm_str *items;
-        size_t count, capacity;
+        CM_ARRAY(struct cm_str);
     } unresolved; /* what nodes of the main graph read in vain; for TR9 */
     /* In an algorithm of ONNX 1.7, which calls the inference graph: its names may be those of that
      * graph. */

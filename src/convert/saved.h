@@ -9,6 +9,7 @@
 #ifndef CM_CONVERT_SAVED_H
 #define CM_CONVERT_SAVED_H
 
+#include "base/array.h"
 #include "base/map.h"
 #include "bytes/item.h"
 #include "bytes/saved_tensor.h"
@@ -38,11 +39,8 @@ struct cm_saved_entry {
 
 struct cm_saved_group {
     struct cm_plan_group settings;
-    struct {
-        struct cm_str *items;
-        size_t count, capacity;
-    } names;                    /* of weights */
-    const struct cm_item *said; /* the group as the file has it; NULL: nothing */
+    CM_ARRAY(struct cm_str) names; /* of weights */
+    const struct cm_item *said;    /* the group as the file has it; NULL: nothing */
 };
 
 /* A fact that has no field of its own: "arguments", "random.python", "loops", "config". */
@@ -60,28 +58,19 @@ enum cm_schedule_known {
 struct cm_saved {
     struct cm_arena *arena;
     struct cm_str path;
-    const char *system;    /* "PyTorch Lightning" */
-    const char *format;    /* "torch.save, zip" */
-    struct cm_str version; /* of the framework, where it is said; empty: not */
-    struct {
-        struct cm_str *items;
-        size_t count, capacity;
-    } files;                       /* that were read, beside path */
+    const char *system;            /* "PyTorch Lightning" */
+    const char *format;            /* "torch.save, zip" */
+    struct cm_str version;         /* of the framework, where it is said; empty: not */
+    CM_ARRAY(struct cm_str) files; /* that were read, beside path */
     struct cm_saved_mapped mapped; /* where those are in memory */
-    struct {
-        struct cm_saved_entry *items;
-        size_t count, capacity;
-    } entries;
+    CM_ARRAY(struct cm_saved_entry) entries;
 
     /* The optimizer. */
     bool has_optimizer;
     struct cm_str optimizer; /* as the framework calls it; empty: it does not say */
     enum cm_update_rule rule;
     enum cm_arithmetic arithmetic;
-    struct {
-        struct cm_saved_group *items;
-        size_t count, capacity;
-    } groups;
+    CM_ARRAY(struct cm_saved_group) groups;
     struct cm_plan_clip clip;
     int64_t step;       /* updates so far; -1: not known */
     int64_t epoch;      /* -1: not known */
@@ -94,13 +83,9 @@ struct cm_saved {
     struct cm_str schedule_name; /* as it is called, "LambdaLR"; empty: it has no name */
     struct cm_rate_schedule schedule;
 
-    struct {
-        struct cm_saved_fact *items;
-        size_t count, capacity;
-    } facts;
+    CM_ARRAY(struct cm_saved_fact) facts;
     struct cm_saved_texts {
-        struct cm_str *items;
-        size_t count, capacity;
+        CM_ARRAY(struct cm_str);
     } unknown, /* sentences: what is in the files and was not understood, "optimizer.state[3] has a
                   slot 'foo'" */
         missing; /* sentences: what continuing needs and the files do not tell, "the learning rate:

@@ -3,6 +3,7 @@
 #ifndef CM_DRAW_CURVE_H
 #define CM_DRAW_CURVE_H
 
+#include "base/array.h"
 #include "onnx/syntax_print.h"
 
 /* One value over the steps. */
@@ -16,8 +17,7 @@ struct cm_curve {
 
 struct cm_curves {
     struct cm_arena *arena; /* of all that is below */
-    struct cm_curve *items;
-    size_t count, capacity;
+    CM_ARRAY(struct cm_curve);
 };
 
 /* The curve of that name, made when it is not there. Others may move. */
@@ -60,11 +60,8 @@ struct cm_curve_panel {
 };
 
 struct cm_curve_picture {
-    const char *title, *steps; /* steps: what x counts */
-    struct {
-        struct cm_curve_panel *items; /* those with curves */
-        size_t count, capacity;
-    } panels;
+    const char *title, *steps;              /* steps: what x counts */
+    CM_ARRAY(struct cm_curve_panel) panels; /* those with curves */
     double window; /* of smoothing; 0: by the number of points; below 0: none */
 };
 

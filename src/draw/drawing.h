@@ -4,6 +4,7 @@
 #ifndef CM_DRAW_DRAWING_H
 #define CM_DRAW_DRAWING_H
 
+#include "base/array.h"
 #include "onnx/model_outline.h"
 #include "onnx/syntax_print.h"
 
@@ -51,10 +52,7 @@ struct cm_drawing {
     const struct cm_model_proto *model;
     const struct cm_outlines *outlines;
     struct cm_map initializers; /* names to numbers of dims */
-    struct {
-        const struct cm_int64s **items;
-        size_t count, capacity;
-    } dims;
+    CM_ARRAY(const struct cm_int64s *) dims;
     /* The first is the model, then training info, then what is folded. */
     struct cm_draw_panel *panels;
     size_t panel_count, panel_room;

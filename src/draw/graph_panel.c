@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "draw/graph_panel.h"
 
+#include "base/array.h"
+
 #include <stdlib.h>
 
 static struct cm_draw_panel *panel_of(const struct cm_draw_builder *b)
@@ -301,8 +303,7 @@ static int by_number(const void *a, const void *b)
 static void add_values_of_group(struct cm_draw_builder *b)
 {
     struct {
-        const struct cm_outline_value **items;
-        size_t count, capacity;
+        CM_ARRAY(const struct cm_outline_value *);
     } values = {0};
 
     for (size_t i = 0; i < b->member_count; i++) {

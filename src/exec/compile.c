@@ -1,5 +1,6 @@
 /* Compiling: what cannot run is expanded or reported, the rest becomes steps over slots. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "exec/program.h"
 
 #include "base/diagnostics.h"
@@ -58,14 +59,8 @@ struct compiler {
     cm_slot_id *slot_of;        /* by value number */
     struct cm_step **last_user; /* by slot: the step of its block that reads it last */
     struct capture **captures;  /* by slot */
-    struct {
-        const struct cm_tensor **items; /* by slot */
-        size_t count, capacity;
-    } constants;
-    struct {
-        struct cm_block **items;
-        size_t count, capacity;
-    } blocks;
+    CM_ARRAY(const struct cm_tensor *) constants; /* by slot */
+    CM_ARRAY(struct cm_block *) blocks;
     struct cm_error *err;
 };
 

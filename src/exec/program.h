@@ -4,6 +4,7 @@
 #ifndef CM_EXEC_PROGRAM_H
 #define CM_EXEC_PROGRAM_H
 
+#include "base/array.h"
 #include "base/parallel.h"
 #include "base/random.h"
 #include "exec/session.h"
@@ -44,15 +45,10 @@ struct cm_block {
     size_t n_steps;
     cm_slot_id *inputs, *outputs;
     size_t n_inputs, n_outputs;
-    struct { /* slots of blocks around it that it, or a block in it, reads; no constants */
-        cm_slot_id *items;
-        size_t count, capacity;
-    } captured;
-    struct { /* outputs that a step of this block computes, each once */
-        cm_slot_id *items;
-        size_t count, capacity;
-    } results;
-    bool built; /* while compiling: what it captures is complete */
+    CM_ARRAY(cm_slot_id)
+    captured; /* slots of blocks around it that it, or a block in it, reads; no constants */
+    CM_ARRAY(cm_slot_id) results; /* outputs that a step of this block computes, each once */
+    bool built;                   /* while compiling: what it captures is complete */
 };
 
 /* An update of a session, see struct cm_session_update. */
@@ -73,10 +69,7 @@ struct cm_session {
     struct cm_block **blocks;
     size_t n_blocks;
     size_t n_slots, n_steps;
-    struct { /* steps that draw random numbers, by stream */
-        struct cm_step **items;
-        size_t count, capacity;
-    } random;
+    CM_ARRAY(struct cm_step *) random;  /* steps that draw random numbers, by stream */
     const struct cm_tensor **defaults;  /* by input of main; NULL: it must be given */
     const struct cm_tensor **constants; /* by slot; NULL: computed. Some lie unaligned */
     struct cm_datum **aligned;          /* by slot: such a one as cm_align_constant made it */
@@ -142,10 +135,7 @@ struct cm_bound_step {
     const struct cm_type **types; /* of a step that waits, by output: known all the same; or NULL */
     const char *waits_for;        /* why it waits, for people */
     struct cm_prepared *prepared; /* for it, by shapes, recently used first */
-    struct {                      /* slots with memory of their own that nobody reads after it */
-        cm_slot_id *items;
-        size_t count, capacity;
-    } ends;
+    CM_ARRAY(cm_slot_id) ends;    /* slots with memory of their own that nobody reads after it */
     size_t live; /* bytes in use of the block's memory as it ends, scratch included */
     const char *kernel, *declined;
     const struct cm_tensor *reorder_from;
@@ -178,41 +168,21 @@ struct cm_bound_update {
 struct cm_binding {
     struct cm_arena arena;
     struct cm_str signature;
-    bool ready; /* false: memory ran out while it was made */
-    struct {
-        struct cm_bound_step **items; /* they do not move: calls point at themselves */
-        size_t count, capacity;
-    } steps;
-    struct {
-        struct cm_place *items;
-        size_t count, capacity;
-    } places;
-    struct { /* places whose memory is another one in each run, by number */
-        size_t *items;
-        size_t count, capacity;
-    } moving;
-    struct {
-        struct cm_extra *items;
-        size_t count, capacity;
-    } extras;
-    struct {
-        struct cm_waiting *items;
-        size_t count, capacity;
-    } waiting;
+    bool ready;                             /* false: memory ran out while it was made */
+    CM_ARRAY(struct cm_bound_step *) steps; /* they do not move: calls point at themselves */
+    CM_ARRAY(struct cm_place) places;
+    CM_ARRAY(size_t) moving; /* places whose memory is another one in each run, by number */
+    CM_ARRAY(struct cm_extra) extras;
+    CM_ARRAY(struct cm_waiting) waiting;
     size_t n_packed; /* of them; when all are, the list is emptied */
     size_t runs;     /* after the session's first */
     void *shared;    /* for those that are moved; NULL: not yet needed, or no more */
     size_t shared_bytes;
-    struct { /* steps that run when all else is done, see updates.c */
-        struct cm_bound_step **items;
-        size_t count, capacity;
-    } updating;
+    CM_ARRAY(struct cm_bound_step *)
+    updating;                        /* steps that run when all else is done, see updates.c */
     int64_t *first_pieces;           /* by such step, and the number of all */
     struct cm_bound_update *updates; /* by update of the session; of the main block */
-    struct {
-        struct cm_update_read *items;
-        size_t count, capacity;
-    } reads;
+    CM_ARRAY(struct cm_update_read) reads;
     size_t memory;                /* of the block */
     size_t most[CM_MEMORY_KINDS]; /* of each kind at once */
     struct cm_binding *next;      /* more recently used first */

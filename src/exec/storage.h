@@ -5,6 +5,7 @@
 #define CM_EXEC_STORAGE_H
 
 #include "base/arena.h"
+#include "base/array.h"
 
 #include <stdbool.h>
 
@@ -22,15 +23,9 @@ struct cm_gap {
 
 struct cm_storages {
     struct cm_arena *arena;
-    struct {
-        struct cm_storage *items;
-        size_t count, capacity;
-    } all;
-    struct { /* sorted by offset, never adjacent */
-        struct cm_gap *items;
-        size_t count, capacity;
-    } gaps;
-    size_t end; /* bytes in use or between */
+    CM_ARRAY(struct cm_storage) all;
+    CM_ARRAY(struct cm_gap) gaps; /* sorted by offset, never adjacent */
+    size_t end;                   /* bytes in use or between */
     size_t peak;
     /* For those who want to know what the bytes are for: the kind of what is made now, bytes of
      * each kind in use, and the most there ever were. */

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/clone.h"
 
+#include "base/array.h"
 #include "graph/module.h"
 
 void cm_clone_init(struct cm_clone *clone, struct cm_module *module)
@@ -231,8 +232,7 @@ struct captured {
     const struct cm_module *module;
     const struct cm_graph *around; /* values of this graph and those around it are outside */
     struct cm_arena *arena;
-    cm_value *items;
-    size_t count, capacity;
+    CM_ARRAY(cm_value);
     struct cm_map seen;
 };
 

@@ -1,5 +1,6 @@
 /* Graphs back to messages. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "graph/import.h"
 
 #include "graph/module.h"
@@ -18,10 +19,7 @@ struct export
     struct cm_map constants;         /* by graph: the first value that is a constant of it */
     cm_value *next_constant;         /* by value number: the one after it */
     const struct cm_graph *function; /* the graph that is written as a function; or NULL */
-    struct {
-        cm_value *items;
-        size_t count, capacity;
-    } read; /* its constants, in the order they are read */
+    CM_ARRAY(cm_value) read;         /* its constants, in the order they are read */
     struct cm_opsets *imports;
     struct cm_error *err;
 };

@@ -3,6 +3,7 @@
 #ifndef CM_GRAPH_MODULE_H
 #define CM_GRAPH_MODULE_H
 
+#include "base/array.h"
 #include "graph/graph.h"
 #include "graph/op.h"
 
@@ -32,21 +33,16 @@ struct cm_module {
     const struct cm_registry *registry;
     struct cm_external_files *files;
     struct cm_symbols *symbols;
-    struct { /* values never move, so pointers to them stay good */
-        struct cm_value_chunk **items;
-        size_t count, capacity;
-    } chunks;
-    size_t n_values; /* value 0 included */
+    CM_ARRAY(struct cm_value_chunk *) chunks; /* values never move, so pointers to them stay good */
+    size_t n_values;                          /* value 0 included */
     size_t n_nodes, node_budget;
     int call_depth; /* function bodies being expanded inside each other */
     bool is_widened;
     bool computes_contents;
     bool lenient;
-    struct { /* nodes that nobody may read: new ones, and those that lost a reader */
-        struct cm_node **items;
-        size_t count, capacity;
-    } unread;
-    unsigned had;                                 /* enum cm_module_fact */
+    CM_ARRAY(struct cm_node *)
+    unread;       /* nodes that nobody may read: new ones, and those that lost a reader */
+    unsigned had; /* enum cm_module_fact */
     struct cm_operator operators[OPERATORS_KEPT]; /* looked up lately */
     cm_build_body_fn *build_body;
     struct cm_import_context *context;  /* of the import under way; NULL otherwise */

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/node_order.h"
 
+#include "base/array.h"
 #include "graph/import_context.h"
 
 /* Names that a body defines itself: they are not read from around it. */
@@ -163,8 +164,7 @@ static bool reads_later(struct cm_arena *scratch, const struct cm_map *makers,
 struct edges {
     struct cm_arena *arena;
     const struct cm_map *makers;
-    size_t *items; /* nodes that are read, those of one reader together */
-    size_t count, capacity;
+    CM_ARRAY(size_t); /* nodes that are read, those of one reader together */
 };
 
 static bool add_edge(void *arg, struct cm_str name)

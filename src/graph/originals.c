@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/originals.h"
 
+#include "base/array.h"
 #include "graph/registry.h"
 #include "tensor/dtype.h"
 
@@ -40,10 +41,7 @@ struct reading {
     struct cm_map targets; /* names of recorded tensors to index + 1 */
     struct cm_map folded;  /* names of values to where their record is */
     struct reads *reads;   /* by initializer */
-    struct {
-        struct copied *items;
-        size_t count, capacity;
-    } copied;
+    CM_ARRAY(struct copied) copied;
     struct cm_map copies;           /* names of copied tensors to index + 1 */
     struct cm_map nodes_in, nested; /* modules to how many nodes they have; those with children */
 };
@@ -211,8 +209,7 @@ static void read_signature(struct reading *r)
 {
     const struct cm_str text = cm_entries_find(&r->graph->metadata_props, signature_key);
     struct {
-        struct cm_recorded_tensor *items;
-        size_t count, capacity;
+        CM_ARRAY(struct cm_recorded_tensor);
     } list = {0};
 
     for (size_t begin = 0; begin < text.size;) {

@@ -7,6 +7,7 @@
 #ifndef CM_GRAPH_ORIGINALS_H
 #define CM_GRAPH_ORIGINALS_H
 
+#include "base/array.h"
 #include "base/map.h"
 #include "graph/op.h"
 #include "onnx/messages.h"
@@ -27,8 +28,7 @@ enum cm_folding {
 /* Of an initializer. */
 struct cm_original {
     struct cm_str_list {
-        struct cm_str *items;
-        size_t count, capacity;
+        CM_ARRAY(struct cm_str);
     } names; /* of the framework's tensors: it is each of them, or was computed from all of them;
                 none: nothing is known */
     enum cm_folding folding;
@@ -39,13 +39,12 @@ struct cm_original {
 };
 
 struct cm_originals {
-    struct cm_original *items; /* by initializer of the graph; then those that were added */
-    size_t count, capacity;
-    struct cm_map by_name;      /* names of initializers to index + 1 */
-    struct cm_str_list missing; /* parameters of the network that the graph does not have */
-    struct cm_str_list buffers; /* saved buffers that it does not have, other than statistics */
-    struct cm_str_list norms;   /* modules whose running statistics it does not have */
-    struct cm_map told;         /* fx_node's names of parameters to index + 1 in recorded */
+    CM_ARRAY(struct cm_original); /* by initializer of the graph; then those that were added */
+    struct cm_map by_name;        /* names of initializers to index + 1 */
+    struct cm_str_list missing;   /* parameters of the network that the graph does not have */
+    struct cm_str_list buffers;   /* saved buffers that it does not have, other than statistics */
+    struct cm_str_list norms;     /* modules whose running statistics it does not have */
+    struct cm_map told;           /* fx_node's names of parameters to index + 1 in recorded */
     struct cm_recorded_tensor {
         struct cm_str target;
         bool is_parameter, is_transient;

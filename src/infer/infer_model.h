@@ -4,6 +4,7 @@
 #ifndef CM_INFER_INFER_MODEL_H
 #define CM_INFER_INFER_MODEL_H
 
+#include "base/array.h"
 #include "base/diagnostics.h"
 #include "graph/import.h"
 #include "onnx/model_file.h"
@@ -33,10 +34,7 @@ struct cm_infer_report {
     size_t n_values, n_typed, n_complete; /* all; with a type; with no unknown dimension */
     size_t n_declared;                    /* whose type the file said whole */
     size_t dims, numbers, symbolic, unknown;
-    struct {
-        struct cm_inferred_value *items;
-        size_t count, capacity;
-    } values;
+    CM_ARRAY(struct cm_inferred_value) values;
     struct cm_findings findings; /* problems, and as warnings what is merely not supported */
 };
 

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "infer/infer_write.h"
 
+#include "base/array.h"
+
 #define FRESH "unk__" /* how dimensions are called that are unknown but the same, as onnx does */
 
 enum { DEPTH_MAX = 64 };
@@ -125,10 +127,7 @@ struct writing {
     struct cm_str place;
     struct cm_map declared; /* by name: address of its info */
     struct cm_value_infos *infos;
-    struct {
-        struct cm_value_info_proto *items;
-        size_t count, capacity;
-    } added;
+    CM_ARRAY(struct cm_value_info_proto) added;
 };
 
 static void note_declared(struct writing *w, const struct cm_value_infos *infos)

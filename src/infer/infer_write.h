@@ -3,6 +3,7 @@
 #ifndef CM_INFER_INFER_WRITE_H
 #define CM_INFER_INFER_WRITE_H
 
+#include "base/array.h"
 #include "infer/infer_model.h"
 
 struct cm_noted_value {
@@ -19,10 +20,7 @@ struct cm_inferring {
     struct cm_map variables; /* names that bindings of training info assign */
     struct cm_map names;     /* address of the graph's or function's message, then the name */
     struct cm_map live;      /* addresses of graphs */
-    struct {
-        struct cm_noted_value *items;
-        size_t count, capacity;
-    } noted;
+    CM_ARRAY(struct cm_noted_value) noted;
 };
 
 /* What holds of a name wherever its graph or function was built; NULL: nothing. */

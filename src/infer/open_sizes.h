@@ -5,6 +5,7 @@
 #ifndef CM_INFER_OPEN_SIZES_H
 #define CM_INFER_OPEN_SIZES_H
 
+#include "base/array.h"
 #include "graph/graph.h"
 
 /* What a dimension seems to be for. */
@@ -48,8 +49,7 @@ struct cm_size_options {
 };
 
 struct cm_open_sizes {
-    struct cm_open_size *items;
-    size_t count, capacity;
+    CM_ARRAY(struct cm_open_size);
     const struct cm_type **types; /* per input: with every size known; NULL: was not open */
     bool fits;                    /* inference accepts every node */
     char refusal[400];            /* what it says otherwise */

@@ -11,6 +11,7 @@
 #define CM_IO_ARRAYS_H
 
 #include "base/arena.h"
+#include "base/array.h"
 #include "tensor/tensor.h"
 
 struct cm_array {
@@ -20,8 +21,7 @@ struct cm_array {
 };
 
 struct cm_arrays {
-    struct cm_array *items;
-    size_t count, capacity;
+    CM_ARRAY(struct cm_array);
 };
 
 enum cm_array_format {

@@ -4,6 +4,7 @@
 #ifndef CM_IO_ROWS_H
 #define CM_IO_ROWS_H
 
+#include "base/array.h"
 #include "base/file.h"
 #include "io/dataset.h"
 
@@ -24,8 +25,7 @@ struct cm_rows {
 };
 
 struct cm_rows_list {
-    struct cm_rows *items;
-    size_t count, capacity;
+    CM_ARRAY(struct cm_rows);
 };
 
 /* Adds an array whose first axis counts samples; fails when it has none or cannot be cut there. */
@@ -61,13 +61,11 @@ struct cm_column_range {
 struct cm_column_array {
     struct cm_str name;
     enum cm_dtype type; /* CM_UNDEFINED: as the columns are */
-    struct cm_column_range *items;
-    size_t count, capacity;
+    CM_ARRAY(struct cm_column_range);
 };
 
 struct cm_column_arrays {
-    struct cm_column_array *items;
-    size_t count, capacity;
+    CM_ARRAY(struct cm_column_array);
 };
 
 enum cm_status cm_columns_parse(struct cm_arena *arena, const char *text,

@@ -1,6 +1,7 @@
 /* CSV with a header: numbers are read once, checked, and kept as doubles, a line after the other.
  */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "io/rows.h"
 
 #include "base/map.h"
@@ -19,8 +20,7 @@ struct column {
 struct group {
     struct cm_str name;
     enum cm_dtype type;
-    size_t *items; /* numbers of columns */
-    size_t count, capacity;
+    CM_ARRAY(size_t); /* numbers of columns */
 };
 
 struct csv {
@@ -28,8 +28,7 @@ struct csv {
     const char *at, *end;
     char separator;
     uint64_t line;
-    struct column *items;
-    size_t count, capacity;
+    CM_ARRAY(struct column);
     struct group *groups;
     size_t n_groups;
     struct cm_map names;

@@ -1,5 +1,6 @@
 /* .safetensors: a length, a JSON object that says what each tensor is and where, the bytes. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "io/array_formats.h"
 
 #include "base/map.h"
@@ -45,8 +46,7 @@ struct entry {
 };
 
 struct entries {
-    struct entry *items;
-    size_t count, capacity;
+    CM_ARRAY(struct entry);
 };
 
 static enum cm_status read_dtype(struct cm_json *json, enum cm_dtype *out)
@@ -293,8 +293,7 @@ enum cm_status cm_safetensors_parse(struct cm_arena *arena, struct cm_str bytes,
 /* ---- writing ---- */
 
 struct text {
-    char *items;
-    size_t count, capacity;
+    CM_ARRAY(char);
 };
 
 static void add(struct cm_arena *arena, struct text *text, struct cm_str piece)

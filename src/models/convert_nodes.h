@@ -5,6 +5,7 @@
 #ifndef CM_MODELS_CONVERT_NODES_H
 #define CM_MODELS_CONVERT_NODES_H
 
+#include "base/array.h"
 #include "graph/graph.h"
 
 /* Where a node of the file is in the typed working copy. */
@@ -22,29 +23,18 @@ struct cm_node_writer {
     struct cm_map *taken;       /* names of values in the model */
     struct cm_map *file_graphs; /* addresses of the bodies that are the file's */
     bool in_function;
-    struct {
-        struct cm_node_proto *items;
-        size_t count, capacity;
-    } nodes;
-    struct {
-        struct cm_tensor_proto *items;
-        size_t count, capacity;
-    } initializers; /* constants that the opset has no Constant node for */
-    struct {
-        struct cm_str *items;
-        size_t count, capacity;
-    } fresh;           /* names made here */
-    struct cm_str how; /* what was done, for people */
+    CM_ARRAY(struct cm_node_proto) nodes;
+    CM_ARRAY(struct cm_tensor_proto)
+    initializers;                  /* constants that the opset has no Constant node for */
+    CM_ARRAY(struct cm_str) fresh; /* names made here */
+    struct cm_str how;             /* what was done, for people */
     struct cm_error *err;
 
     /* Of the node at work. */
-    struct cm_str base;  /* what new names begin with */
-    struct cm_map names; /* of values, by their number */
-    struct {
-        cm_value *items;
-        size_t count, capacity;
-    } constants;          /* those that were written down */
-    int depth, in_bodies; /* of nodes that helping nodes need; of graphs made here */
+    struct cm_str base;           /* what new names begin with */
+    struct cm_map names;          /* of values, by their number */
+    CM_ARRAY(cm_value) constants; /* those that were written down */
+    int depth, in_bodies;         /* of nodes that helping nodes need; of graphs made here */
 };
 
 /* Appends what takes the place of the node, which is of schema `from`, to w->nodes; appends nothing

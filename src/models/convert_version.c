@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/convert_version.h"
 
+#include "base/array.h"
 #include "graph/import.h"
 #include "graph/registry.h"
 #include "models/convert_ir.h"
@@ -37,10 +38,7 @@ struct conversion {
     struct cm_map *uses;     /* names and how often they are read; a function has its own */
     struct cm_map graph_uses;
     struct cm_map dropped; /* names that a converted node read no more */
-    struct {
-        struct edit *items;
-        size_t count, capacity;
-    } edits;
+    CM_ARRAY(struct edit) edits;
     struct cm_node_writer writer;
     const struct cm_opsets *imports; /* of the model, or of the function at work */
     struct cm_str place;             /* of the graph at work, for messages: "function 'f': " */

@@ -10,6 +10,7 @@
 #ifndef CM_MODELS_CONVERT_VERSION_H
 #define CM_MODELS_CONVERT_VERSION_H
 
+#include "base/array.h"
 #include "base/diagnostics.h"
 #include "onnx/model_file.h"
 
@@ -21,10 +22,7 @@ struct cm_version_change {
 };
 
 struct cm_version_report {
-    struct {
-        struct cm_version_change *items;
-        size_t count, capacity;
-    } changes;
+    CM_ARRAY(struct cm_version_change) changes;
     struct cm_opsets before;     /* what the model imported, of the domains that changed */
     struct cm_findings findings; /* what cannot be written */
     struct cm_findings broken;   /* what could not be typed, and is left as it is */

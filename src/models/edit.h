@@ -7,6 +7,7 @@
 #ifndef CM_MODELS_EDIT_H
 #define CM_MODELS_EDIT_H
 
+#include "base/array.h"
 #include "base/diagnostics.h"
 #include "graph/type.h"
 #include "onnx/model_file.h"
@@ -30,8 +31,7 @@ void cm_edit_defined(const struct cm_graph_proto *graph, cm_edit_define_fn *fn, 
 struct cm_name_set {
     struct cm_arena *arena;
     struct cm_map map;
-    struct cm_str *items; /* in the order they came */
-    size_t count, capacity;
+    CM_ARRAY(struct cm_str); /* in the order they came */
 };
 /* A define function; arg is a struct cm_name_set. */
 cm_edit_define_fn cm_name_set_add;

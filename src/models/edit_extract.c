@@ -1,5 +1,6 @@
 /* Parts of a graph: what leads from some values to others, and values made outputs. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "models/edit.h"
 
 #include "graph/called_functions.h"
@@ -19,18 +20,12 @@ struct cut {
     struct cm_arena *scratch;
     struct cm_findings *findings;
     struct cm_map definitions; /* name to 1 + index of places */
-    struct {
-        struct place *items;
-        size_t count, capacity;
-    } places;
-    struct cm_map wanted;    /* inputs of the part: name to 1, 2 once something reads it */
-    struct cm_map reached;   /* every name that is in the part */
-    struct cm_map quantized; /* a value with an annotation: 1 + index of that */
-    struct cm_map missing;   /* inputs of the model that were found to be needed */
-    struct {
-        struct cm_str *items;
-        size_t count, capacity;
-    } open; /* names still to be followed */
+    CM_ARRAY(struct place) places;
+    struct cm_map wanted;         /* inputs of the part: name to 1, 2 once something reads it */
+    struct cm_map reached;        /* every name that is in the part */
+    struct cm_map quantized;      /* a value with an annotation: 1 + index of that */
+    struct cm_map missing;        /* inputs of the model that were found to be needed */
+    CM_ARRAY(struct cm_str) open; /* names still to be followed */
     bool *keeps_node, *keeps_initializer, *keeps_sparse, *keeps_entry;
     bool own_inputs; /* those of the model that are needed */
 };
@@ -142,12 +137,9 @@ static void reach_all(struct cut *c)
 
 struct entry_reads {
     struct cut *c;
-    struct cm_name_set own;    /* what the algorithm defines itself */
-    struct cm_map read_before; /* names that nodes of the whole main graph read */
-    struct {
-        struct cm_str *items;
-        size_t count, capacity;
-    } carried; /* initializers that only training reads */
+    struct cm_name_set own;          /* what the algorithm defines itself */
+    struct cm_map read_before;       /* names that nodes of the whole main graph read */
+    CM_ARRAY(struct cm_str) carried; /* initializers that only training reads */
     struct cm_str gone;
 };
 
@@ -498,8 +490,7 @@ enum cm_status cm_edit_expose(struct cm_model_file *file, struct cm_str_list nam
                     .findings = findings};
     struct cm_name_set given = {.arena = scratch};
     struct {
-        struct cm_str *items;
-        size_t count, capacity;
+        CM_ARRAY(struct cm_str);
     } more = {0};
 
     if (!c.graph)

@@ -1,6 +1,7 @@
 /* Shapes of inputs, and of what follows from them. Messages are changed in place, with their old
  * bytes written down, so that what inference then refuses can be taken back. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "models/edit.h"
 
 #include "base/diagnostics.h"
@@ -382,8 +383,7 @@ struct declared {
 };
 
 struct declared_list {
-    struct declared *items;
-    size_t count, capacity;
+    CM_ARRAY(struct declared);
 };
 
 static void erase_declared(struct shaping *s, struct cm_value_infos *infos,

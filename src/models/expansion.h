@@ -3,6 +3,7 @@
 #ifndef CM_MODELS_EXPANSION_H
 #define CM_MODELS_EXPANSION_H
 
+#include "base/array.h"
 #include "graph/graph.h"
 #include "models/expand_model.h"
 #include "models/splice.h"
@@ -15,8 +16,7 @@ struct cm_expand_name {
 };
 
 struct cm_expand_names {
-    struct cm_expand_name *items;
-    size_t count, capacity;
+    CM_ARRAY(struct cm_expand_name);
 };
 
 struct cm_expansion {

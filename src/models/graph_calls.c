@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/graph_calls.h"
 
+#include "base/array.h"
 #include "graph/node_order.h"
 #include "models/edit.h"
 #include "onnx/decode.h"
@@ -12,10 +13,7 @@ enum { COPIED_NODES_MAX = 1 << 20 };
 /* Names to names. */
 struct name_map {
     struct cm_map places; /* 1 + number */
-    struct {
-        struct cm_str *items;
-        size_t count, capacity;
-    } to;
+    CM_ARRAY(struct cm_str) to;
 };
 
 struct calls {
@@ -310,8 +308,7 @@ static enum cm_status copy_graph(const struct calls *c, const struct cm_graph_pr
 }
 
 struct node_list {
-    struct cm_node_proto *items;
-    size_t count, capacity;
+    CM_ARRAY(struct cm_node_proto);
 };
 
 static void add_identity(struct calls *c, struct node_list *list, struct cm_str from,

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/inference_modes.h"
 
+#include "base/array.h"
 #include "base/map.h"
 #include "graph/builder.h"
 #include "graph/called_functions.h"
@@ -37,18 +38,14 @@ struct call {
 };
 
 struct calls {
-    struct call *items;
-    size_t count, capacity;
+    CM_ARRAY(struct call);
 };
 
 struct search {
     struct cm_arena *arena;
     struct cm_model_file *file;
     struct cm_modes *out;
-    struct {
-        struct scope **items;
-        size_t count, capacity;
-    } scopes;
+    CM_ARRAY(struct scope *) scopes;
     struct cm_map functions; /* key to number, from 1 */
     struct calls *calls;     /* by function */
     size_t lookups;

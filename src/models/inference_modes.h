@@ -9,19 +9,14 @@
 #ifndef CM_MODELS_INFERENCE_MODES_H
 #define CM_MODELS_INFERENCE_MODES_H
 
+#include "base/array.h"
 #include "onnx/model_file.h"
 
 struct cm_modes {
     /* Nodes in training mode. */
-    struct {
-        const struct cm_node_proto **items;
-        size_t count, capacity;
-    } nodes;
+    CM_ARRAY(const struct cm_node_proto *) nodes;
     /* What was changed, and what stays in training mode and why: sentences for the user. */
-    struct {
-        struct cm_str *items;
-        size_t count, capacity;
-    } changes;
+    CM_ARRAY(struct cm_str) changes;
 };
 
 /* Results live in arena. */

@@ -6,14 +6,14 @@
 #ifndef CM_MODELS_SPLICE_H
 #define CM_MODELS_SPLICE_H
 
+#include "base/array.h"
 #include "base/map.h"
 #include "base/status.h"
 #include "onnx/messages.h"
 
 /* A list of nodes that grows. */
 struct cm_node_list {
-    struct cm_node_proto *items;
-    size_t count, capacity;
+    CM_ARRAY(struct cm_node_proto);
 };
 
 struct cm_splicer {

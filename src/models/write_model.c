@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/write_model.h"
 
+#include "base/array.h"
 #include "graph/called_functions.h"
 #include "graph/function.h"
 #include "graph/import.h"
@@ -25,10 +26,7 @@ struct writer {
     struct cm_map by_body;    /* the bytes of a function without name: its number, from 1 */
     struct cm_map taken;      /* names of functions in our domain */
     size_t copies;            /* nodes that give outputs their names */
-    struct {
-        struct cm_function_proto *items;
-        size_t count, capacity;
-    } functions;
+    CM_ARRAY(struct cm_function_proto) functions;
 };
 
 static bool is_region(const struct cm_node *node)

@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "onnx/encode.h"
 
+#include "base/array.h"
 #include "onnx/decode.h"
 #include "onnx/tensor_data.h"
 #include "onnx/wire.h"
@@ -18,9 +19,7 @@ struct cm_encoding {
     const struct cm_message_info *info;
     const struct cm_msg *msg;
     struct cm_arena *scratch;
-    struct note
-        *items; /* children in the order of writing; nothing about the inside of clean ones */
-    size_t count, capacity;
+    CM_ARRAY(struct note); /* children as they are written; of clean ones nothing inside */
     uint64_t size;
     bool clean;
 };

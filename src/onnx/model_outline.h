@@ -5,6 +5,7 @@
 #ifndef CM_ONNX_MODEL_OUTLINE_H
 #define CM_ONNX_MODEL_OUTLINE_H
 
+#include "base/array.h"
 #include "base/map.h"
 #include "onnx/messages.h"
 
@@ -40,13 +41,10 @@ struct cm_outline_value {
     enum cm_outline_origin origin;
     const struct cm_outline_node *maker; /* a node, of whose outputs it is this; or NULL */
     size_t maker_output;
-    struct { /* nodes of graphs inside this one's included */
-        struct cm_outline_reader *items;
-        size_t count, capacity;
-    } readers;
-    bool is_output;                         /* of the graph */
-    const struct cm_value_info_proto *info; /* its type, if the file says it; or NULL */
-    struct cm_outline_value *outer;         /* CM_OUTLINE_OUTER: that value */
+    CM_ARRAY(struct cm_outline_reader) readers; /* nodes of graphs inside this one's included */
+    bool is_output;                             /* of the graph */
+    const struct cm_value_info_proto *info;     /* its type, if the file says it; or NULL */
+    struct cm_outline_value *outer;             /* CM_OUTLINE_OUTER: that value */
 };
 
 struct cm_outline {
@@ -60,10 +58,8 @@ struct cm_outline {
     /* In the order of the file, those without a name left out. */
     const struct cm_outline_value **inputs, **outputs;
     size_t input_count, output_count;
-    struct { /* inputs, initializers and outputs of nodes first */
-        struct cm_outline_value **items;
-        size_t count, capacity;
-    } values;
+    CM_ARRAY(struct cm_outline_value *)
+    values;                /* inputs, initializers and outputs of nodes first */
     struct cm_map by_name; /* numbers of values */
 };
 
@@ -72,10 +68,7 @@ struct cm_outlines {
     struct cm_outline *main;
     struct cm_outline **functions;                     /* by their number */
     struct cm_outline **initializations, **algorithms; /* of entries of training_info */
-    struct {                                           /* by number, those inside nodes included */
-        struct cm_outline **items;
-        size_t count, capacity;
-    } all;
+    CM_ARRAY(struct cm_outline *) all;                 /* by number, those inside nodes included */
 };
 
 /* It refers to the messages, which must stay as they are. */

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "onnx/model_save.h"
 
+#include "base/array.h"
 #include "base/map.h"
 #include "base/number.h"
 #include "onnx/decode.h"
@@ -56,21 +57,12 @@ struct job {
     bool own_data; /* tensors that are external go to a new file, and only those */
     const struct cm_model_proto *model; /* what is written: the caller's, or a twin */
     struct cm_encoding *encoding;
-    struct {
-        struct item *items;
-        size_t count, capacity;
-    } tensors;
-    struct {
-        struct data_file *items;
-        size_t count, capacity;
-    } files;
+    CM_ARRAY(struct item) tensors;
+    CM_ARRAY(struct data_file) files;
     struct cm_map claimed; /* names that files of this save will have */
     struct cm_map moved;   /* places of external tensors that move out: the first item */
     struct cm_map kept; /* locations that stay: 1, or 2 + the index of the copy that replaces it */
-    struct {
-        struct cm_str *items;
-        size_t count, capacity;
-    } needed;         /* those of them that are neither copied nor written */
+    CM_ARRAY(struct cm_str) needed; /* those of them that are neither copied nor written */
     size_t n_created; /* data files in place; removed again unless the model follows, but for
                            those that were there before */
     bool in_use;

@@ -3,6 +3,7 @@
  * neighbours that use it or cannot be read. */
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE
+#include "base/array.h"
 #include "base/map.h"
 #include "onnx/model_save.h"
 
@@ -27,8 +28,7 @@ struct cm_old_data {
     const char *path;
     struct cm_load_options how; /* models are read */
     struct cm_str folder;
-    struct candidate *items;
-    size_t count, capacity;
+    CM_ARRAY(struct candidate);
 };
 
 struct collect {

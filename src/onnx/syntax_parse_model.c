@@ -1,16 +1,15 @@
 /* Graphs, functions, training and models of the text form, and the parser's entry points. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "onnx/syntax.h"
 #include "onnx/syntax_parse.h"
 
 struct values {
-    struct cm_value_info_proto *items;
-    size_t count, capacity;
+    CM_ARRAY(struct cm_value_info_proto);
 };
 
 struct tensors {
-    struct cm_tensor_proto *items;
-    size_t count, capacity;
+    CM_ARRAY(struct cm_tensor_proto);
 };
 
 static enum cm_status expect_arrow(struct cm_lexer *lex)
@@ -90,8 +89,7 @@ static enum cm_status parse_declarations(struct cm_lexer *lex, struct cm_graph_p
 {
     struct values values = {0};
     struct {
-        struct cm_sparse_proto *items;
-        size_t count, capacity;
+        CM_ARRAY(struct cm_sparse_proto);
     } sparse = {0};
 
     if (!cm_lex_take(lex, '<') || cm_lex_take(lex, '>'))
@@ -148,12 +146,10 @@ enum cm_status cm_parse_graph(struct cm_lexer *lex, struct cm_graph_proto *out)
 static enum cm_status parse_parameters(struct cm_lexer *lex, struct cm_function_proto *out)
 {
     struct {
-        struct cm_str *items;
-        size_t count, capacity;
+        CM_ARRAY(struct cm_str);
     } names = {0};
     struct {
-        struct cm_attribute_proto *items;
-        size_t count, capacity;
+        CM_ARRAY(struct cm_attribute_proto);
     } defaults = {0};
 
     if (!cm_lex_take(lex, '<'))
@@ -248,12 +244,10 @@ static enum cm_status parse_training(struct cm_lexer *lex, struct cm_training_pr
 static enum cm_status parse_model(struct cm_lexer *lex, struct cm_model_proto *out)
 {
     struct {
-        struct cm_function_proto *items;
-        size_t count, capacity;
+        CM_ARRAY(struct cm_function_proto);
     } functions = {0};
     struct {
-        struct cm_training_proto *items;
-        size_t count, capacity;
+        CM_ARRAY(struct cm_training_proto);
     } training = {0};
 
     CM_TRY(cm_parse_notes(lex, &cm_model_info, out, CM_NOTES_MODEL));

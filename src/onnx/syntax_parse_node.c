@@ -1,5 +1,6 @@
 /* Attributes and nodes of the text form. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "onnx/syntax_parse.h"
 
 /* One value of an attribute, alone or in a list. */
@@ -110,34 +111,13 @@ static void set_single(struct cm_attribute_proto *out, const struct item *item)
 
 /* Lists of every kind side by side; one of them is filled. */
 struct lists {
-    struct {
-        float *items;
-        size_t count, capacity;
-    } floats;
-    struct {
-        int64_t *items;
-        size_t count, capacity;
-    } ints;
-    struct {
-        struct cm_str *items;
-        size_t count, capacity;
-    } strings;
-    struct {
-        struct cm_tensor_proto *items;
-        size_t count, capacity;
-    } tensors;
-    struct {
-        struct cm_graph_proto *items;
-        size_t count, capacity;
-    } graphs;
-    struct {
-        struct cm_sparse_proto *items;
-        size_t count, capacity;
-    } sparse;
-    struct {
-        struct cm_type_proto *items;
-        size_t count, capacity;
-    } types;
+    CM_ARRAY(float) floats;
+    CM_ARRAY(int64_t) ints;
+    CM_ARRAY(struct cm_str) strings;
+    CM_ARRAY(struct cm_tensor_proto) tensors;
+    CM_ARRAY(struct cm_graph_proto) graphs;
+    CM_ARRAY(struct cm_sparse_proto) sparse;
+    CM_ARRAY(struct cm_type_proto) types;
 };
 
 static void add_item(struct cm_lexer *lex, struct lists *lists, const struct item *item)
@@ -278,8 +258,7 @@ enum cm_status cm_parse_attribute(struct cm_lexer *lex, struct cm_attribute_prot
 static enum cm_status parse_attributes(struct cm_lexer *lex, struct cm_node_proto *out)
 {
     struct {
-        struct cm_attribute_proto *items;
-        size_t count, capacity;
+        CM_ARRAY(struct cm_attribute_proto);
     } list = {0};
 
     if (!cm_lex_take(lex, '<'))
@@ -301,8 +280,7 @@ static enum cm_status parse_attributes(struct cm_lexer *lex, struct cm_node_prot
 static enum cm_status parse_operands(struct cm_lexer *lex, struct cm_strs *out)
 {
     struct {
-        struct cm_str *items;
-        size_t count, capacity;
+        CM_ARRAY(struct cm_str);
     } names = {0};
 
     for (;;) {
@@ -324,8 +302,7 @@ static enum cm_status parse_operands(struct cm_lexer *lex, struct cm_strs *out)
 static enum cm_status parse_operator(struct cm_lexer *lex, struct cm_node_proto *out)
 {
     struct {
-        struct cm_str *items;
-        size_t count, capacity;
+        CM_ARRAY(struct cm_str);
     } words = {0};
     size_t size = 0, n = 0;
 
@@ -393,8 +370,7 @@ enum cm_status cm_parse_node(struct cm_lexer *lex, struct cm_node_proto *out)
 enum cm_status cm_parse_nodes(struct cm_lexer *lex, struct cm_nodes *out)
 {
     struct {
-        struct cm_node_proto *items;
-        size_t count, capacity;
+        CM_ARRAY(struct cm_node_proto);
     } nodes = {0};
 
     CM_TRY(cm_lex_expect(lex, '{'));

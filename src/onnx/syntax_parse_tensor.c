@@ -1,13 +1,13 @@
 /* Tensors of the text form. Values go to the typed field of their element type, already packed as
  * in a file. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "base/number.h"
 #include "onnx/syntax_parse.h"
 #include "onnx/wire.h"
 
 struct bytes {
-    uint8_t *items;
-    size_t count, capacity;
+    CM_ARRAY(uint8_t);
 };
 
 static void add_bytes(struct cm_lexer *lex, struct bytes *to, const void *from, size_t size)
@@ -83,8 +83,7 @@ static enum cm_status parse_element(struct cm_lexer *lex, enum cm_dtype type, st
 static enum cm_status parse_strings(struct cm_lexer *lex, struct cm_tensor_proto *out)
 {
     struct {
-        struct cm_str *items;
-        size_t count, capacity;
+        CM_ARRAY(struct cm_str);
     } strings = {0};
 
     do {
@@ -277,8 +276,7 @@ static enum cm_status parse_part(struct cm_lexer *lex, struct cm_sparse_proto *s
 enum cm_status cm_parse_sparse(struct cm_lexer *lex, struct cm_sparse_proto *out)
 {
     struct {
-        int64_t *items;
-        size_t count, capacity;
+        CM_ARRAY(int64_t);
     } dims = {0};
 
     cm_lex_take_word(lex, "sparse_tensor");

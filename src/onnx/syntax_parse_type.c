@@ -1,5 +1,6 @@
 /* Types and typed names of the text form. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "onnx/syntax_parse.h"
 
 static bool is_constructor(struct cm_str word)
@@ -76,8 +77,7 @@ static enum cm_status parse_shape(struct cm_lexer *lex, struct cm_tensor_type_pr
 {
     const bool brackets = cm_lex_take(lex, '[');
     struct {
-        struct cm_dim_proto *items;
-        size_t count, capacity;
+        CM_ARRAY(struct cm_dim_proto);
     } dims = {0};
 
     if (brackets && cm_lex_take(lex, ']'))

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "onnx/type_text.h"
 
+#include "base/array.h"
 #include "tensor/dtype.h"
 
 /* Files nest types less deep than their readers allow; this bounds structs made otherwise. */
@@ -9,8 +10,7 @@ enum { DEPTH_MAX = 64 };
 
 struct text {
     struct cm_arena *arena;
-    char *items;
-    size_t count, capacity;
+    CM_ARRAY(char);
 };
 
 static void add(struct text *text, struct cm_str piece)

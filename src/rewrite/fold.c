@@ -5,6 +5,7 @@
  * kernel does. What would pass the budget is left for the runs, where limits and cancelling hold.
  */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "rewrite/pass.h"
 
 #include "base/number.h"
@@ -29,11 +30,8 @@ struct folder {
     size_t bytes; /* what is left of them */
     double work;  /* what is left of it */
     bool for_file;
-    cm_value first; /* the number after those that were there before */
-    struct {        /* by value from first on: bytes that its contents are charged with */
-        size_t *items;
-        size_t count, capacity;
-    } charged;
+    cm_value first;           /* the number after those that were there before */
+    CM_ARRAY(size_t) charged; /* by value from first on: bytes that its contents are charged with */
 };
 
 /* One node that might be folded. */

@@ -5,6 +5,7 @@
  * in the same graph or one around it, is replaced by the earlier one; since its operands were
  * merged before it, one walk finds everything. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "onnx/tensor_data.h"
 #include "rewrite/simplify.h"
 
@@ -22,10 +23,7 @@ struct merger {
     struct cm_named named;
     bool *seen; /* by value: a constant that was looked at */
     size_t n_seen;
-    struct { /* the key being written */
-        char *items;
-        size_t count, capacity;
-    } key;
+    CM_ARRAY(char) key; /* the key being written */
     bool changed;
 };
 

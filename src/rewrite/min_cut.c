@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrite/min_cut.h"
 
+#include "base/array.h"
 #include "base/compiler.h"
 
 static const int64_t UNLIMITED = INT64_MAX / 4;
@@ -15,16 +16,10 @@ struct edge {
 
 struct cm_min_cut {
     struct cm_arena *arena;
-    struct {
-        struct edge *items;
-        size_t count, capacity;
-    } edges;
-    struct {
-        uint32_t *items; /* first edge of each node */
-        size_t count, capacity;
-    } nodes;
-    uint32_t *level; /* steps from the near side, +1; 0: not reached */
-    uint32_t net;    /* the node that members of the last net lead into; out of the next */
+    CM_ARRAY(struct edge) edges;
+    CM_ARRAY(uint32_t) nodes; /* first edge of each node */
+    uint32_t *level;          /* steps from the near side, +1; 0: not reached */
+    uint32_t net;             /* the node that members of the last net lead into; out of the next */
 };
 
 static uint32_t new_node(struct cm_min_cut *cut)

@@ -7,6 +7,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrite/patterns.h"
 
+#include "base/array.h"
 #include "graph/registry.h"
 #include "rewrite/pass.h"
 
@@ -14,14 +15,12 @@ enum { CONSTANT_ELEMENTS = 1 << 25 }; /* that may be looked at */
 
 /* What all rules need, and which of it there is. */
 struct needed {
-    const struct cm_op **items;
-    size_t count, capacity;
+    CM_ARRAY(const struct cm_op *);
     uint64_t seen; /* a bit for each of the first 64 */
 };
 
 struct patterns {
-    struct cm_pattern **items;
-    size_t count, capacity;
+    CM_ARRAY(struct cm_pattern *);
     const struct cm_op *product; /* what attention ends in; NULL: nothing */
     struct cm_mask_memo memo;
 };

@@ -12,6 +12,7 @@
  * run again. Only the graph itself is worked on, not bodies: the backward pass of a loop runs the
  * body again as it is. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "rewrite/pass.h"
 
 #include "graph/clone.h"
@@ -126,10 +127,7 @@ struct recompute {
     size_t n_candidates;
     struct profile profile;
     uint64_t work; /* what is left of it */
-    struct {
-        struct plan **items;
-        size_t count, capacity;
-    } plans;
+    CM_ARRAY(struct plan *) plans;
 };
 
 static int64_t bytes_of(const struct cm_type *type)
@@ -466,10 +464,7 @@ static void make_plans(struct recompute *r)
 struct copies {
     struct cm_clone clone;
     cm_value *of; /* by value: what takes its place from the position on where it is copied */
-    struct {
-        cm_value *items;
-        size_t count, capacity;
-    } views; /* of one value */
+    CM_ARRAY(cm_value) views; /* of one value */
 };
 
 /* What stands for value in a node at this position. */

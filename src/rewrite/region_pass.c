@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrite/region_pass.h"
 
+#include "base/array.h"
 #include "rewrite/pass.h"
 
 /* ---- questions ---- */
@@ -106,8 +107,7 @@ struct region_entry {
 };
 
 struct region_entries {
-    struct region_entry *items;
-    size_t count, capacity;
+    CM_ARRAY(struct region_entry);
 };
 
 struct region_result {

@@ -7,6 +7,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrite/simplify.h"
 
+#include "base/array.h"
+
 enum { WALKS_MAX = 4, FIRINGS_PER_NODE = 8, FIRINGS_MIN = 1000 };
 
 /* ---- what rules ask ---- */
@@ -221,8 +223,7 @@ struct declaration {
 };
 
 struct declarations {
-    struct declaration *items;
-    size_t count, capacity;
+    CM_ARRAY(struct declaration);
 };
 
 /* An output of the model that no node reads tells the rules nothing. */

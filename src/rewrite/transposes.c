@@ -12,6 +12,7 @@
  * The same numbers are moved and computed, in another order. Only reductions over several axes
  * may add up in another order and differ in rounding. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "rewrite/pass.h"
 
 #include "base/number.h"
@@ -46,28 +47,17 @@ struct side {
 
 struct transposes {
     struct cm_transpose_steps steps;
-    uint64_t budget;         /* edges that searches may still look at */
-    struct cm_arena lasting; /* the table of places */
-    struct cm_arena scratch; /* for one permutation */
-    struct cm_arena search;  /* for one problem */
-    struct {                 /* by value; those in `touched` are set */
-        struct place *items;
-        size_t count, capacity;
-    } places;
-    struct {
-        cm_value *items;
-        size_t count, capacity;
-    } touched;
-    struct { /* nodes that may go to either side: node->mark is the index + CM_CUT_FIRST */
-        struct cm_node **items;
-        size_t count, capacity;
-    } members;
-    struct { /* by member */
-        struct side *items;
-        size_t count, capacity;
-    } sides;
-    uint32_t problem; /* the one at hand */
-    size_t reserved;  /* bytes of constants that the members will need */
+    uint64_t budget;               /* edges that searches may still look at */
+    struct cm_arena lasting;       /* the table of places */
+    struct cm_arena scratch;       /* for one permutation */
+    struct cm_arena search;        /* for one problem */
+    CM_ARRAY(struct place) places; /* by value; those in `touched` are set */
+    CM_ARRAY(cm_value) touched;
+    CM_ARRAY(struct cm_node *)
+    members; /* nodes that may go to either side: node->mark is the index + CM_CUT_FIRST */
+    CM_ARRAY(struct side) sides; /* by member */
+    uint32_t problem;            /* the one at hand */
+    size_t reserved;             /* bytes of constants that the members will need */
     bool changed;
 };
 

@@ -133,7 +133,7 @@ bool cm_datum_has_strings(const struct cm_datum *datum)
 
 enum cm_status cm_sequence_new(size_t count, struct cm_datum *out, struct cm_error *err)
 {
-    struct cm_list *list;
+    struct cm_list *list = NULL;
     CM_TRY(new_list(count, 0, count, &list, err));
     *out = (struct cm_datum){.kind = CM_KIND_SEQUENCE, .items = list->items, .list = list};
     return CM_OK;
@@ -181,7 +181,7 @@ static enum cm_status insert_copying(const struct cm_datum *from, size_t positio
     const size_t count = from->n_items + 1;
     const size_t capacity = count > SIZE_MAX / 4 ? count : 2 * count + 2;
     const size_t first = position == 0 && count > 1 ? capacity - count : 0;
-    struct cm_list *list;
+    struct cm_list *list = NULL;
     CM_TRY(new_list(capacity, first, count, &list, err));
     struct cm_datum made = {.kind = CM_KIND_SEQUENCE, .items = list->items + first, .list = list};
     for (size_t i = 0; i < count; i++) {

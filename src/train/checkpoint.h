@@ -9,6 +9,7 @@
 #ifndef CM_TRAIN_CHECKPOINT_H
 #define CM_TRAIN_CHECKPOINT_H
 
+#include "base/array.h"
 #include "io/arrays.h"
 #include "train/trainer.h"
 
@@ -17,8 +18,7 @@ struct cm_note {
 };
 
 struct cm_notes {
-    struct cm_note *items;
-    size_t count, capacity;
+    CM_ARRAY(struct cm_note);
 };
 
 struct cm_checkpoint {

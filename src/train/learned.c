@@ -2,6 +2,7 @@
  * computation. Operators say where weights enter (struct cm_op: weights, entry); this file follows
  * tensors to them, through whatever is computed from tensors alone. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "train/trainables.h"
 
 #include "graph/function.h"
@@ -37,10 +38,7 @@ struct look {
     struct cm_module *module;
     struct state *states;
     size_t n_states;
-    struct {
-        struct norm *items;
-        size_t count, capacity;
-    } norms;
+    CM_ARRAY(struct norm) norms;
 };
 
 static struct state *state_of(struct look *look, cm_value value)

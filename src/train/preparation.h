@@ -7,6 +7,7 @@
 #ifndef CM_TRAIN_PREPARATION_H
 #define CM_TRAIN_PREPARATION_H
 
+#include "base/array.h"
 #include "graph/clone.h"
 #include "graph/originals.h"
 #include "tensor/dtype.h"
@@ -58,33 +59,18 @@ struct cm_preparation {
     struct cm_builder build;        /* the end of the algorithm: cm_emit(p, ..) adds to it */
     struct cm_graph *reset;         /* the initialization */
     struct cm_clone moved; /* inference values to those that training computes in their place */
-    struct {
-        struct cm_prepared_scalar *items;
-        size_t count, capacity;
-    } scalars;
-    struct {
-        cm_value *items;
-        size_t count, capacity;
-    } outputs, resets; /* of the algorithm and of the initialization, as they are to be listed */
+    CM_ARRAY(struct cm_prepared_scalar) scalars;
+    CM_ARRAY(cm_value)
+    outputs, resets; /* of the algorithm and of the initialization, as they are to be listed */
     struct cm_prepared_bindings {
-        struct cm_prepared_binding *items;
-        size_t count, capacity;
+        CM_ARRAY(struct cm_prepared_binding);
     } updates, reset_bindings;
-    struct {
-        struct cm_piece *items;
-        size_t count, capacity;
-    } pieces; /* initializers that were taken out of others */
-    struct {
-        cm_value *items;
-        size_t count, capacity;
-    } added; /* initializers that the file's graph gets */
-    struct {
-        struct cm_plan_state *items;
-        size_t count, capacity;
-    } states;                    /* that the optimizer keeps, for the report */
-    const struct cm_plan *plan;  /* of the options, or what its flags mean */
-    int64_t warmup;              /* of the flags */
-    struct cm_flag_group *rates; /* of the flags, as are: */
+    CM_ARRAY(struct cm_piece) pieces;      /* initializers that were taken out of others */
+    CM_ARRAY(cm_value) added;              /* initializers that the file's graph gets */
+    CM_ARRAY(struct cm_plan_state) states; /* that the optimizer keeps, for the report */
+    const struct cm_plan *plan;            /* of the options, or what its flags mean */
+    int64_t warmup;                        /* of the flags */
+    struct cm_flag_group *rates;           /* of the flags, as are: */
     size_t n_rates;
     struct cm_flag_group no_decay;
     struct cm_map planned;         /* with a plan of the options: names to groups, from 1 */

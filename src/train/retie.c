@@ -4,6 +4,7 @@
  * from the table. Records say which tensors are meant, and values decide: what differs stays two.
  */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "train/preparation.h"
 
 #include "graph/graph_messages.h"
@@ -30,10 +31,7 @@ struct retie {
         by_original;         /* the framework's names, of those that are not folded, to index + 1 */
     struct cm_map by_sample; /* some elements of tables to index + 1 */
     struct cm_map gone;      /* names of those that nodes compute from now on */
-    struct {
-        struct cm_node_proto *items;
-        size_t count, capacity;
-    } nodes;
+    CM_ARRAY(struct cm_node_proto) nodes;
 };
 
 /* ---- who reads what ---- */

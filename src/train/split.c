@@ -2,16 +2,14 @@
  * not follow from them, the second the rest. Where the cut runs is found in the entry's graph, so
  * that any training may be split whose Gradient nodes feed its update. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "graph/clone.h"
 #include "graph/op.h"
 #include "train/trainer_parts.h"
 
 /* Outputs of a half: each value once. */
 struct half {
-    struct {
-        cm_value *items;
-        size_t count, capacity;
-    } values;
+    CM_ARRAY(cm_value) values;
     size_t *places; /* by value number, plus one */
 };
 

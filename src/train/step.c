@@ -4,6 +4,7 @@
 
 #include "autodiff/backward.h"
 #include "autodiff/gradient_nodes.h"
+#include "base/array.h"
 #include "base/diagnostics.h"
 #include "graph/clone.h"
 #include "graph/import.h"
@@ -21,10 +22,7 @@ struct step {
     struct cm_distinct_names variables; /* all that bindings name, in their order */
     cm_value *now;                      /* per variable: its value so far; 0: not yet read */
     bool *written;
-    struct {
-        cm_value *items;
-        size_t count, capacity;
-    } scalars;
+    CM_ARRAY(cm_value) scalars;
     struct cm_error *err;
 };
 

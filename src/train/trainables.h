@@ -5,6 +5,7 @@
 #ifndef CM_TRAIN_TRAINABLES_H
 #define CM_TRAIN_TRAINABLES_H
 
+#include "base/array.h"
 #include "graph/graph.h"
 #include "train/preparation.h"
 
@@ -26,8 +27,7 @@ struct cm_trainable {
 };
 
 struct cm_trainables {
-    struct cm_trainable *items;
-    size_t count, capacity;
+    CM_ARRAY(struct cm_trainable);
     bool records_kinds;   /* the file says of some tensors what they are .. */
     bool numbers_apart;   /* it holds its numbers in Constant nodes, apart from its weights */
     size_t named, frozen; /* names that the patterns match */

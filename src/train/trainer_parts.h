@@ -3,6 +3,7 @@
 #ifndef CM_TRAIN_TRAINER_PARTS_H
 #define CM_TRAIN_TRAINER_PARTS_H
 
+#include "base/array.h"
 #include "base/diagnostics.h"
 #include "base/map.h"
 #include "exec/session.h"
@@ -93,10 +94,7 @@ struct cm_training_entry {
     struct cm_findings *found; /* what of it could not be built */
     struct cm_program step, initialization;
     struct cm_program update; /* the second half of a step that is split; else it has no session */
-    struct {
-        struct cm_handover *items;
-        size_t count, capacity;
-    } handovers; /* from the first half to the second */
+    CM_ARRAY(struct cm_handover) handovers; /* from the first half to the second */
 };
 
 struct cm_trainer {
@@ -108,23 +106,11 @@ struct cm_trainer {
     struct cm_map by_name;
     struct cm_training_entry *entries;
     size_t n_entries;
-    struct {
-        struct cm_trainer_input *items;
-        size_t count, capacity;
-    } inputs;
+    CM_ARRAY(struct cm_trainer_input) inputs;
     struct cm_map inputs_by_name;
-    struct {
-        struct cm_scalar_slot *items;
-        size_t count, capacity;
-    } scalars;
-    struct {
-        struct cm_label_rule *items;
-        size_t count, capacity;
-    } labels;
-    struct {
-        size_t *items; /* variables that the training differentiates by */
-        size_t count, capacity;
-    } parameters;
+    CM_ARRAY(struct cm_scalar_slot) scalars;
+    CM_ARRAY(struct cm_label_rule) labels;
+    CM_ARRAY(size_t) parameters; /* variables that the training differentiates by */
     size_t parameter_bytes;
     size_t next;   /* of steps that are split: the entry that is computed or applied next */
     bool computed; /* its first half is done, its second is not */

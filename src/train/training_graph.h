@@ -8,6 +8,7 @@
 #ifndef CM_TRAIN_TRAINING_GRAPH_H
 #define CM_TRAIN_TRAINING_GRAPH_H
 
+#include "base/array.h"
 #include "graph/graph.h"
 
 struct cm_findings;
@@ -16,10 +17,7 @@ struct cm_findings;
 struct cm_distinct_names {
     struct cm_arena *arena;
     struct cm_map places;
-    struct {
-        struct cm_str *items;
-        size_t count, capacity;
-    } names;
+    CM_ARRAY(struct cm_str) names;
 };
 size_t cm_distinct_names_add(struct cm_distinct_names *list, struct cm_str name); /* its place */
 

@@ -5,6 +5,7 @@
  * has it, by nodes that copy the initializer under the name of the tensor it replaced (PyTorch's
  * older exporter), or by the parameters that a node's metadata names (the newer one). */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "train/trainables.h"
 
 #include "graph/registry.h"
@@ -27,10 +28,7 @@ struct merged {
     cm_value value;
     const struct cm_tensor_proto *tensor;
     bool is_pinned; /* read in a body, by a node that could not be built, or as an output */
-    struct {
-        struct group *items;
-        size_t count, capacity;
-    } groups;
+    CM_ARRAY(struct group) groups;
     struct cm_map keys; /* of groups, to their numbers */
 };
 

@@ -4,6 +4,7 @@
 #ifndef CM_TRAIN_UPDATE_H
 #define CM_TRAIN_UPDATE_H
 
+#include "base/array.h"
 #include "train/preparation.h"
 
 /* A number that formulas ask for by name. */
@@ -16,8 +17,7 @@ struct cm_number {
 };
 
 struct cm_numbers {
-    struct cm_number *items;
-    size_t count, capacity;
+    CM_ARRAY(struct cm_number);
 };
 
 /* Functions of data/training/: of the optimizer, and those that all share. */

@@ -7,6 +7,7 @@
 #define CM_FUZZ_MUTATE_H
 
 #include "base/arena.h"
+#include "base/array.h"
 
 struct chance {
     struct cm_arena *arena; /* results live in it */
@@ -44,8 +45,7 @@ struct cm_str chance_word(struct chance *c); /* of operators, attributes, types,
 /* Bytes that grow at their end. */
 struct sheet {
     struct cm_arena *arena;
-    char *items;
-    size_t count, capacity;
+    CM_ARRAY(char);
 };
 
 void sheet_add(struct sheet *sheet, struct cm_str bytes);
@@ -58,8 +58,7 @@ static inline struct cm_str sheet_text(const struct sheet *sheet)
 
 /* Parts of an input that follow each other. */
 struct pieces {
-    struct cm_str *items;
-    size_t count, capacity;
+    CM_ARRAY(struct cm_str);
 };
 
 /* One piece gone, twice, moved, or in the place of another. False: there is none. */

@@ -1,6 +1,7 @@
 /* Changes of files by what they say that they are: archives by their members, headers apart from
  * data, lengths and check sums computed again. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "bytes/inflate.h"
 #include "bytes/zip.h"
 #include "mutate.h"
@@ -13,8 +14,7 @@ struct member {
 };
 
 struct members {
-    struct member *items;
-    size_t count, capacity;
+    CM_ARRAY(struct member);
 };
 
 enum { MOST_MEMBERS = 4096, MOST_UNPACKED = 1 << 20, TAR_BLOCK = 512 };

@@ -5,6 +5,7 @@
 #ifndef CM_FUZZ_MUTATE_MODEL_H
 #define CM_FUZZ_MUTATE_MODEL_H
 
+#include "base/array.h"
 #include "mutate.h"
 #include "onnx/descriptor.h"
 #include "schema/schema.h"
@@ -22,30 +23,12 @@ struct mutation {
     struct cm_arena *arena;
     struct chance *chance;
     struct cm_model_proto *model;
-    struct {
-        struct node_list *items;
-        size_t count, capacity;
-    } lists;
-    struct {
-        struct cm_node_proto **items;
-        size_t count, capacity;
-    } nodes;
-    struct {
-        struct cm_graph_proto **items;
-        size_t count, capacity;
-    } graphs;
-    struct {
-        struct cm_tensor_proto **items;
-        size_t count, capacity;
-    } tensors;
-    struct {
-        struct cm_value_info_proto **items;
-        size_t count, capacity;
-    } infos;
-    struct {
-        struct cm_str *items;
-        size_t count, capacity;
-    } names; /* of values, of all graphs */
+    CM_ARRAY(struct node_list) lists;
+    CM_ARRAY(struct cm_node_proto *) nodes;
+    CM_ARRAY(struct cm_graph_proto *) graphs;
+    CM_ARRAY(struct cm_tensor_proto *) tensors;
+    CM_ARRAY(struct cm_value_info_proto *) infos;
+    CM_ARRAY(struct cm_str) names; /* of values, of all graphs */
     struct {
         struct message {
             const struct cm_message_info *info;

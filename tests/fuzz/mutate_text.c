@@ -1,5 +1,6 @@
 /* Changes of text by its tokens: words, numbers, strings, brackets with what is in them, lines. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "mutate.h"
 
 #include <ctype.h>
@@ -14,8 +15,7 @@ struct token {
 };
 
 struct tokens {
-    struct token *items;
-    size_t count, capacity;
+    CM_ARRAY(struct token);
 };
 
 enum { MOST_TOKENS = 1 << 16, MOST_TEXT = 1 << 20 };

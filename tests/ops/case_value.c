@@ -2,6 +2,7 @@
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "case_value.h"
+#include "base/array.h"
 
 #include "base/memory.h"
 #include "base/random.h"
@@ -462,8 +463,7 @@ static enum cm_status read_map(struct text *in, struct case_value *out)
     const struct cm_type *elem = NULL;
     enum cm_dtype key_type;
     struct {
-        struct cm_str *items;
-        size_t count, capacity;
+        CM_ARRAY(struct cm_str);
     } keys = {0};
 
     if (!case_dtype(word, &key_type))

@@ -1,6 +1,7 @@
 /* Blocks of text become operator cases. */
 // SPDX-License-Identifier: Apache-2.0
 #include "op_case.h"
+#include "base/array.h"
 
 #include "case_value.h"
 #include "onnx/syntax.h"
@@ -13,8 +14,7 @@ struct item {
 };
 
 struct block {
-    struct item *items;
-    size_t count, capacity;
+    CM_ARRAY(struct item);
 };
 
 static struct cm_str take_line(struct case_reader *reader)

@@ -4,6 +4,7 @@
 #ifndef CM_TESTS_OP_CASE_H
 #define CM_TESTS_OP_CASE_H
 
+#include "base/array.h"
 #include "graph/type.h"
 #include "onnx/messages.h"
 #include "tensor/tensor.h"
@@ -21,8 +22,7 @@ struct case_value {
 };
 
 struct case_values {
-    struct case_value *items;
-    size_t count, capacity;
+    CM_ARRAY(struct case_value);
 };
 
 struct op_case {
@@ -31,14 +31,8 @@ struct op_case {
     struct cm_str domain, op_type;
     struct cm_node_proto node; /* with the attributes; operands are not in it yet */
     struct case_values inputs, outputs;
-    struct {
-        struct cm_str *items;
-        size_t count, capacity;
-    } refusals; /* parts of the message; any: the case must be refused */
-    struct {
-        struct cm_str *items;
-        size_t count, capacity;
-    } grad_of; /* inputs whose gradient is checked; none: all */
+    CM_ARRAY(struct cm_str) refusals; /* parts of the message; any: the case must be refused */
+    CM_ARRAY(struct cm_str) grad_of;  /* inputs whose gradient is checked; none: all */
     bool grad, second, body, unknown;
     bool rankless;                  /* also runs without ranks known */
     bool own_types;                 /* gradients are checked in the types that the case has */

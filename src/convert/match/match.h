@@ -9,6 +9,7 @@
 #ifndef CM_CONVERT_MATCH_H
 #define CM_CONVERT_MATCH_H
 
+#include "base/array.h"
 #include "convert/transfer/import_saved.h"
 #include "graph/op.h"
 
@@ -54,14 +55,8 @@ struct cm_matching {
     struct cm_arena *arena;
     struct cm_model_file *file;
     const struct cm_saved *saved;
-    struct {
-        struct cm_match_source *items;
-        size_t count, capacity;
-    } sources;
-    struct {
-        struct cm_match_target *items;
-        size_t count, capacity;
-    } targets;
+    CM_ARRAY(struct cm_match_source) sources;
+    CM_ARRAY(struct cm_match_target) targets;
     struct cm_map source_names, target_names; /* to index + 1 */
     struct cm_map source_keys;                /* the same by key; 0: several have it */
     struct cm_map layers;                     /* layers to index + 1 of their last source */

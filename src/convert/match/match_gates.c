@@ -6,6 +6,7 @@
  *   Keras    LSTM i f c o, GRU z r h; kernel [I, gates * H], recurrent_kernel, bias [2, gates * H]
  *            where GRU resets after the product; forward_.. and backward_..  */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "convert/match/match.h"
 
 #include "graph/graph_messages.h"
@@ -21,8 +22,7 @@ struct set {
 };
 
 struct sets {
-    struct set *items;
-    size_t count, capacity;
+    CM_ARRAY(struct set);
 };
 
 static const int lstm_order[] = {0, 3, 1, 2}, torch_gru_order[] = {1, 0, 2}, plain[] = {0, 1, 2};
@@ -221,8 +221,7 @@ struct single {
 };
 
 struct singles {
-    struct single *items;
-    size_t count, capacity;
+    CM_ARRAY(struct single);
 };
 
 static struct cm_str add_half(struct cm_matching *m, struct cm_str name, const char *word,

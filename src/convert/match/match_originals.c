@@ -60,7 +60,8 @@ static void take(struct cm_matching *m, struct cm_match_target *target, struct c
     if (n_aliases) { /* any of the names that the checkpoint has */
         while (first < parts.count && !find_original(m, parts.items[first].source))
             first++;
-        parts = (struct cm_parts){parts.items + first, first < parts.count, 1};
+        parts = (struct cm_parts){
+            .items = parts.items + first, .count = first < parts.count, .capacity = 1};
     }
     for (size_t i = 0; i < parts.count; i++) {
         const struct cm_match_source *source = find_original(m, parts.items[i].source);

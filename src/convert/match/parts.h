@@ -6,6 +6,7 @@
 #ifndef CM_CONVERT_PARTS_H
 #define CM_CONVERT_PARTS_H
 
+#include "base/array.h"
 #include "convert/saved.h"
 
 struct cm_part {
@@ -19,8 +20,7 @@ struct cm_part {
 };
 
 struct cm_parts {
-    struct cm_part *items;
-    size_t count, capacity;
+    CM_ARRAY(struct cm_part);
 };
 
 /* A part that is all of the source as it is, with room for its arrays. */

@@ -1,6 +1,7 @@
 /* A model's tensors under the names and in the layouts that a framework has for them, with the
  * training that the model holds. Nothing is copied: tensors are pieces of the model's files. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "convert/transfer/export_saved.h"
 
 #include "convert/schedule.h"
@@ -52,10 +53,7 @@ struct gather {
     struct holder *holders;
     size_t n_holders;
     struct cm_map by_name; /* of holders: 1 + index */
-    struct {
-        struct source *items;
-        size_t count, capacity;
-    } sources;
+    CM_ARRAY(struct source) sources;
     struct cm_map by_source;        /* of sources: 1 + index */
     struct cm_map grouped;          /* the framework's names in groups, and initializers' */
     struct cm_originals *originals; /* NULL: they are not asked */

@@ -1,5 +1,6 @@
 /* Types and attributes of MLIR's text. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "mlir/dialect/dialect_names.h"
 #include "mlir/dialect/dialect_tree.h"
 
@@ -25,10 +26,7 @@ static enum cm_status enter(struct cm_lexer *lex)
 static enum cm_status parse_dim(struct cm_lexer *lex, struct cm_shape_proto *shape,
                                 size_t *capacity)
 {
-    struct {
-        struct cm_dim_proto *items;
-        size_t count, capacity;
-    } dims = {shape->dim.items, shape->dim.count, *capacity};
+    CM_ARRAY(struct cm_dim_proto) dims = {shape->dim.items, shape->dim.count, *capacity};
     struct cm_dim_proto *const dim = CM_PUSH(lex->arena, &dims);
 
     *dim = (struct cm_dim_proto){0};

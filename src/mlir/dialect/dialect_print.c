@@ -2,6 +2,7 @@
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "mlir/dialect/dialect_print.h"
+#include "base/array.h"
 #include "mlir/dialect/dialect_names.h"
 #include "onnx/syntax_names.h"
 
@@ -9,10 +10,7 @@
 struct free_names {
     struct cm_dialect_out *o;
     struct cm_map seen;
-    struct {
-        struct cm_str *items;
-        size_t count, capacity;
-    } names;
+    CM_ARRAY(struct cm_str) names;
     bool needs_none;
 };
 

@@ -3,6 +3,7 @@
 #ifndef CM_MLIR_DIALECT_PRINT_H
 #define CM_MLIR_DIALECT_PRINT_H
 
+#include "base/array.h"
 #include "base/map.h"
 #include "mlir/dialect/dialect.h"
 #include "onnx/syntax_print.h"
@@ -27,10 +28,7 @@ struct cm_dialect_out {
     const struct cm_dialect_options *options;
     const struct cm_model_proto *model;
     const struct cm_opsets *opsets; /* in force where it prints */
-    struct {
-        struct cm_dialect_value *items;
-        size_t count, capacity;
-    } values;
+    CM_ARRAY(struct cm_dialect_value) values;
     size_t next_result, next_argument; /* numbers that are free */
 };
 

@@ -1,5 +1,6 @@
 /* Nodes as operations of the ONNX dialect. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "mlir/dialect/dialect_names.h"
 #include "mlir/dialect/dialect_print.h"
 #include "onnx/syntax_names.h"
@@ -35,10 +36,7 @@ struct operation {
     const struct cm_schema *schema; /* NULL: none */
     struct placed *attributes;      /* as they stand in the text: by name, regions last */
     size_t n_attributes;            /* 0: they are told as messages, or there are none */
-    struct {
-        struct entry *items;
-        size_t count, capacity;
-    } entries;
+    CM_ARRAY(struct entry) entries;
 };
 
 static struct entry *add_entry(struct operation *op, const char *key, enum entry_kind kind)

@@ -1,5 +1,6 @@
 /* Strings, numbers, keys and types of the ONNX dialect. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "mlir/dialect/dialect_names.h"
 #include "mlir/dialect/dialect_print.h"
 #include "onnx/syntax_names.h"
@@ -182,8 +183,7 @@ void cm_dialect_put_f32(struct cm_dialect_out *o, float value)
 
 struct type_text {
     struct cm_arena *arena;
-    char *items;
-    size_t count, capacity;
+    CM_ARRAY(char);
 };
 
 static void add(struct type_text *text, const char *more)

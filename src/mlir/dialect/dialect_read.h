@@ -3,6 +3,7 @@
 #ifndef CM_MLIR_DIALECT_READ_H
 #define CM_MLIR_DIALECT_READ_H
 
+#include "base/array.h"
 #include "mlir/dialect/dialect_tree.h"
 #include "onnx/descriptor.h"
 
@@ -21,10 +22,7 @@ struct cm_dialect_reader {
     bool foreign;        /* another program wrote the text: names and versions are not in it */
     uint64_t filled;     /* bytes of tensors that a single element stands for */
     struct cm_map taken; /* names of the function that is read */
-    struct {
-        struct cm_dialect_range *items;
-        size_t count, capacity;
-    } ranges;
+    CM_ARRAY(struct cm_dialect_range) ranges;
 };
 
 enum cm_status cm_dialect_refuse(const struct cm_dialect_reader *r, const char *at,

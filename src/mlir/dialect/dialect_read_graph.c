@@ -1,11 +1,11 @@
 /* Regions of the ONNX dialect as graphs. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "mlir/dialect/dialect_read.h"
 #include "onnx/syntax_names.h"
 
 struct inputs {
-    struct cm_value_info_proto *items;
-    size_t count, capacity;
+    CM_ARRAY(struct cm_value_info_proto);
 };
 
 /* A region while it becomes a graph. */
@@ -26,18 +26,9 @@ struct graph_reading {
         int64_t *places;
         size_t count, capacity, places_capacity;
     } given; /* inputs that initializers give the value of */
-    struct {
-        struct cm_node_proto *items;
-        size_t count, capacity;
-    } nodes;
-    struct {
-        struct cm_tensor_proto *items;
-        size_t count, capacity;
-    } tensors;
-    struct {
-        struct cm_sparse_proto *items;
-        size_t count, capacity;
-    } sparse;
+    CM_ARRAY(struct cm_node_proto) nodes;
+    CM_ARRAY(struct cm_tensor_proto) tensors;
+    CM_ARRAY(struct cm_sparse_proto) sparse;
     struct inputs value_info; /* of what another program wrote */
 };
 

@@ -1,5 +1,6 @@
 /* Operations of the ONNX dialect as nodes. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "mlir/dialect/dialect_names.h"
 #include "mlir/dialect/dialect_read.h"
 #include "onnx/syntax_names.h"
@@ -111,10 +112,7 @@ struct reading {
     struct cm_node_proto *out;
     bool is_custom;
     const struct cm_schema *schema; /* the newest; NULL: none is known */
-    struct {
-        struct cm_attribute_proto *items;
-        size_t count, capacity;
-    } attributes;
+    CM_ARRAY(struct cm_attribute_proto) attributes;
 };
 
 static enum cm_status read_attribute(struct reading *n, struct cm_str name,

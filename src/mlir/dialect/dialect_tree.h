@@ -5,6 +5,7 @@
 #ifndef CM_MLIR_DIALECT_TREE_H
 #define CM_MLIR_DIALECT_TREE_H
 
+#include "base/array.h"
 #include "base/map.h"
 #include "onnx/messages.h"
 #include "onnx/syntax_lex.h"
@@ -21,8 +22,7 @@ enum cm_dialect_type_kind {
 struct cm_dialect_type;
 
 struct cm_dialect_types {
-    struct cm_dialect_type *items;
-    size_t count, capacity;
+    CM_ARRAY(struct cm_dialect_type);
 };
 
 struct cm_dialect_type {
@@ -47,8 +47,7 @@ enum cm_dialect_attr_kind {
 struct cm_dialect_entry;
 
 struct cm_dialect_entries {
-    struct cm_dialect_entry *items;
-    size_t count, capacity;
+    CM_ARRAY(struct cm_dialect_entry);
 };
 
 struct cm_dialect_attr {
@@ -56,11 +55,8 @@ struct cm_dialect_attr {
     const char *at;
     struct cm_str text; /* of a string, unescaped; of a number, as written; a name; dense values */
     bool whole;         /* a number without point and exponent */
-    struct cm_dialect_type type; /* a type; of a number, dense values */
-    struct {
-        struct cm_dialect_attr *items;
-        size_t count, capacity;
-    } items; /* of an array */
+    struct cm_dialect_type type;            /* a type; of a number, dense values */
+    CM_ARRAY(struct cm_dialect_attr) items; /* of an array */
     struct cm_dialect_entries entries;
 };
 
@@ -78,8 +74,7 @@ struct cm_dialect_ssa {
 };
 
 struct cm_dialect_ssas {
-    struct cm_dialect_ssa *items;
-    size_t count, capacity;
+    CM_ARRAY(struct cm_dialect_ssa);
 };
 
 struct cm_dialect_argument {
@@ -89,15 +84,13 @@ struct cm_dialect_argument {
 };
 
 struct cm_dialect_arguments {
-    struct cm_dialect_argument *items;
-    size_t count, capacity;
+    CM_ARRAY(struct cm_dialect_argument);
 };
 
 struct cm_dialect_op;
 
 struct cm_dialect_ops {
-    struct cm_dialect_op *items;
-    size_t count, capacity;
+    CM_ARRAY(struct cm_dialect_op);
 };
 
 /* A region of one block. */
@@ -113,10 +106,7 @@ struct cm_dialect_op {
     struct cm_dialect_ssas results, operands;
     struct cm_dialect_types result_types;
     struct cm_dialect_entries attrs;
-    struct {
-        struct cm_dialect_region *items;
-        size_t count, capacity;
-    } regions;
+    CM_ARRAY(struct cm_dialect_region) regions;
     struct cm_dialect_arguments outputs; /* of a function: its results */
 };
 

@@ -3,6 +3,7 @@
 #ifndef CM_MLIR_LOWERING_STATE_H
 #define CM_MLIR_LOWERING_STATE_H
 
+#include "base/array.h"
 #include "mlir/lowering/lowering.h"
 #include "mlir/lowering/template.h"
 
@@ -17,8 +18,7 @@ enum {
 #define CM_MLIR_RANDOM_TYPE "memref<?xi64>"
 
 struct cm_mlir_text {
-    char *items;
-    size_t count, capacity;
+    CM_ARRAY(char);
 };
 
 /* A constant that is to lie among the weights, if it is read: a template that names an operand may
@@ -38,28 +38,13 @@ struct cm_mlir_lowering {
     int indent;
     struct cm_str *names; /* by value; empty: not defined yet */
     size_t n_names;
-    struct {
-        struct cm_mlir_asked *items;
-        size_t count, capacity;
-    } asked;
-    struct {
-        struct cm_mlir_weight *items;
-        size_t count, capacity;
-    } weights;
+    CM_ARRAY(struct cm_mlir_asked) asked;
+    CM_ARRAY(struct cm_mlir_weight) weights;
     size_t weight_bytes;
-    struct {
-        struct cm_str *items;
-        size_t count, capacity;
-    } kernels;
-    struct {
-        struct cm_mlir_finish *items;
-        size_t count, capacity;
-    } finishes;        /* functions that kernels call */
-    bool *is_finished; /* by value: a kernel computes it together with what it is made of */
-    struct {
-        int64_t *items;
-        size_t count, capacity;
-    } random; /* first words of the random state */
+    CM_ARRAY(struct cm_str) kernels;
+    CM_ARRAY(struct cm_mlir_finish) finishes; /* functions that kernels call */
+    bool *is_finished;        /* by value: a kernel computes it together with what it is made of */
+    CM_ARRAY(int64_t) random; /* first words of the random state */
     struct {
         struct cm_mlir_stream {
             uint32_t stream;
@@ -67,10 +52,7 @@ struct cm_mlir_lowering {
         } * items;
         size_t count, capacity;
     } streams; /* nodes that have a place in it */
-    struct {
-        struct cm_mlir_panels *items;
-        size_t count, capacity;
-    } panels;
+    CM_ARRAY(struct cm_mlir_panels) panels;
     size_t n_uses; /* of templates: each has a prefix of its own */
     bool is_told;  /* why a body cannot be lowered, and so the node it belongs to */
     struct cm_error *err;

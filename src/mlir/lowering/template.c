@@ -1,5 +1,6 @@
 /* Lines of templates: directives, names and what is put in. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "mlir/lowering/template_run.h"
 
 #include <stdarg.h>
@@ -122,8 +123,7 @@ struct cm_str cm_template_name(struct cm_template_run *run, struct cm_str name, 
 /* ---- lines ---- */
 
 struct text_out {
-    char *items;
-    size_t count, capacity;
+    CM_ARRAY(char);
 };
 
 static void put(struct cm_template_run *run, struct text_out *out, struct cm_str text)

@@ -1,6 +1,7 @@
 /* Expressions of templates: evaluated as they are read, since a template is short and used once a
  * node. What a condition leaves out is read without effect (skip). */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "mlir/lowering/template_run.h"
 
 #include <inttypes.h>
@@ -416,8 +417,7 @@ static struct cm_term read_number(struct expr_reader *e)
 }
 
 struct term_list {
-    struct cm_term *items;
-    size_t count, capacity;
+    CM_ARRAY(struct cm_term);
 };
 
 /* [x for i in LIST if CONDITION], of which x was read without effect; begin is where it begins. */

@@ -4,6 +4,7 @@
 #ifndef CM_MLIR_TEMPLATE_RUN_H
 #define CM_MLIR_TEMPLATE_RUN_H
 
+#include "base/array.h"
 #include "mlir/lowering/template.h"
 
 enum { CM_TEMPLATE_DEPTH = 60 }; /* of expressions in each other, and of macros */
@@ -15,8 +16,7 @@ struct cm_template_variable {
 
 /* The variables of a template or of one use of a macro. */
 struct cm_template_scope {
-    struct cm_template_variable *items;
-    size_t count, capacity;
+    CM_ARRAY(struct cm_template_variable);
     struct cm_str prefix;
     struct cm_template_scope *caller; /* of a macro: who gets what it gives */
 };

@@ -4,6 +4,7 @@
 #ifndef CM_MLIR_CLANG_H
 #define CM_MLIR_CLANG_H
 
+#include "base/array.h"
 #include "mlir/toolchain/tool.h"
 
 struct cm_mlir_program;
@@ -28,8 +29,7 @@ enum cm_status cm_clang_compile(const struct cm_workspace *workspace, const char
 /* The kernels (mlir/kernels) that a program calls: their sources, each once. */
 struct cm_mlir_source;
 struct cm_clang_sources {
-    const struct cm_mlir_source **items;
-    size_t count, capacity;
+    CM_ARRAY(const struct cm_mlir_source *);
 };
 enum cm_status cm_clang_kernels(const struct cm_mlir_program *program, struct cm_arena *arena,
                                 struct cm_clang_sources *out, struct cm_error *err) CM_MUST_CHECK;

@@ -2,14 +2,14 @@
  * which functions it wants. */
 // SPDX-License-Identifier: Apache-2.0
 #define _POSIX_C_SOURCE 200809L
+#include "base/array.h"
 #include "mlir/toolchain/produce.h"
 
 #include <elf.h>
 #include <string.h>
 
 struct name_list {
-    struct cm_str *items;
-    size_t count, capacity;
+    CM_ARRAY(struct cm_str);
 };
 
 /* size bytes at offset, copied to where they are aligned; false past the end. */

@@ -5,6 +5,7 @@
 #ifndef CM_OPS_CONTROL_BACKWARD_LOOP_H
 #define CM_OPS_CONTROL_BACKWARD_LOOP_H
 
+#include "base/array.h"
 #include "graph/op.h"
 
 /* A gradient that comes slice by slice. */
@@ -25,18 +26,9 @@ struct cm_backward {
     cm_value go;             /* inside; Loop only */
     cm_value number;         /* inside; Loop only: of the forward iteration */
     cm_value from_end;       /* inside; Loop only: the same, counted from the last */
-    struct {
-        cm_value *items;
-        size_t count, capacity;
-    } inputs, outputs;
-    struct {
-        struct cm_backward_part *items;
-        size_t count, capacity;
-    } parts;
-    struct {
-        int64_t *items;
-        size_t count, capacity;
-    } axes, directions; /* of the scan inputs */
+    CM_ARRAY(cm_value) inputs, outputs;
+    CM_ARRAY(struct cm_backward_part) parts;
+    CM_ARRAY(int64_t) axes, directions; /* of the scan inputs */
 };
 
 /* trips 0: a Scan. */

@@ -115,7 +115,7 @@ static enum cm_status find_inside(struct cm_grad *g, struct cm_node *node, struc
 {
     struct cm_arena *arena = cm_builder_arena(&g->build);
     const bool branches = cm_str_is(node->op_type, "If"), loop = cm_str_is(node->op_type, "Loop");
-    struct cm_drawn drawn[2] = {{0}, {0}};
+    struct cm_drawn drawn[2] = {0};
     cm_value *saved[2];
     bool draws = false;
     for (size_t b = 0; b < node->n_bodies; b++)

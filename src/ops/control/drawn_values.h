@@ -4,11 +4,11 @@
 #ifndef CM_OPS_CONTROL_DRAWN_VALUES_H
 #define CM_OPS_CONTROL_DRAWN_VALUES_H
 
+#include "base/array.h"
 #include "graph/op.h"
 
 struct cm_drawn {
-    cm_value *items; /* values of the body: masks of Dropout, results of generators */
-    size_t count, capacity;
+    CM_ARRAY(cm_value); /* values of the body: masks of Dropout, results of generators */
 };
 
 /* Lists what the nodes of a body draw. An If or a Loop among them that draws in its own bodies is

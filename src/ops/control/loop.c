@@ -1,5 +1,6 @@
 /* Loop: a body run while a condition holds, at most a number of times. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "base/memory.h"
 #include "ops/control/branch.h"
 #include "ops/control/control_grad.h"
@@ -38,8 +39,7 @@ static enum cm_status loop_infer(struct cm_infer *in)
 /* Slices of the scan outputs, kept until their number is known. */
 struct slices {
     struct cm_buffer *room; /* what items lie in, so that it counts as memory of the run */
-    struct cm_tensor *items;
-    size_t count, capacity;
+    CM_ARRAY(struct cm_tensor);
 };
 
 static enum cm_status add_room(struct slices *slices, struct cm_error *err)
@@ -50,7 +50,9 @@ static enum cm_status add_room(struct slices *slices, struct cm_error *err)
     if (slices->count)
         memcpy(cm_buffer_data(room), slices->items, slices->count * sizeof *slices->items);
     cm_buffer_drop(slices->room);
-    *slices = (struct slices){room, cm_buffer_data(room), slices->count, capacity};
+    slices->room = room;
+    slices->items = cm_buffer_data(room);
+    slices->capacity = capacity;
     return CM_OK;
 }
 

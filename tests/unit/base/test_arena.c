@@ -1,5 +1,6 @@
 /* Arenas: what they hand out, how they end, and how running out unwinds. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "base/memory.h"
 #include "check.h"
 
@@ -412,8 +413,7 @@ void test_arena__copies_and_formats_text(void)
 static void push_body(struct cm_arena *arena)
 {
     struct {
-        int *items;
-        size_t count, capacity;
+        CM_ARRAY(int);
     } list = {0};
 
     for (int i = 0; i < 1000; i++)

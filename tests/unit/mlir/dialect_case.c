@@ -1,13 +1,13 @@
 /* What tests of the ONNX dialect share. */
 // SPDX-License-Identifier: Apache-2.0
 #include "mlir/dialect_case.h"
+#include "base/array.h"
 
 #include "onnx/descriptor.h"
 
 struct sheet {
     struct cm_arena *arena;
-    char *items;
-    size_t count, capacity;
+    CM_ARRAY(char);
 };
 
 static enum cm_status write_sheet(void *to, const void *bytes, size_t size, struct cm_error *err)

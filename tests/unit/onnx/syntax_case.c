@@ -1,6 +1,7 @@
 /* What tests of the text form share. */
 // SPDX-License-Identifier: Apache-2.0
 #include "onnx/syntax_case.h"
+#include "base/array.h"
 
 #include "onnx/tensor_data.h"
 #include "onnx/wire.h"
@@ -31,8 +32,7 @@ void *syntax_parse(struct cm_arena *arena, const struct syntax_kind *kind, struc
 
 struct sheet {
     struct cm_arena *arena;
-    char *items;
-    size_t count, capacity;
+    CM_ARRAY(char);
 };
 
 static enum cm_status write_sheet(void *to, const void *bytes, size_t size, struct cm_error *err)

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/frameworks/jax/optax.h"
 
+#include "base/array.h"
 #include "bytes/msgpack.h"
 #include "convert/frameworks/jax/optax_chain.h"
 #include "train/rules.h"
@@ -52,8 +53,7 @@ const char *cm_optax_slot(const char *meaning, enum cm_update_rule rule)
 static const struct cm_optax_rule *all_rules(struct cm_arena *arena)
 {
     struct {
-        struct cm_optax_rule *items;
-        size_t count, capacity;
+        CM_ARRAY(struct cm_optax_rule);
     } list = {0};
 
     for (enum cm_update_rule rule = CM_RULE_UNKNOWN + 1; rule < CM_RULES; rule++)

@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/frameworks/jax/orbax.h"
 
+#include "base/array.h"
 #include "bytes/msgpack.h"
 #include "bytes/ocdbt.h"
 #include "bytes/zarr.h"
@@ -12,8 +13,7 @@
 /* ---- which folders ---- */
 
 struct roots {
-    struct cm_str *items;
-    size_t count, capacity;
+    CM_ARRAY(struct cm_str);
 };
 
 static struct cm_str folder_of(struct cm_str name)

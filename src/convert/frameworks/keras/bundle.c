@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/frameworks/keras/bundle.h"
 
+#include "base/array.h"
 #include "base/crc32c.h"
 #include "base/number.h"
 #include "bytes/leveldb.h"
@@ -45,10 +46,7 @@ struct row {
     uint32_t crc;
     bool has_crc;
     struct cm_shape shape;
-    struct {
-        struct cm_str *items; /* encoded */
-        size_t count, capacity;
-    } slices;
+    CM_ARRAY(struct cm_str) slices; /* encoded */
 };
 
 struct reading {
@@ -56,10 +54,7 @@ struct reading {
     struct cm_saved_place *place;
     struct cm_str prefix;
     struct cm_bundle *bundle;
-    struct {
-        struct row *items;
-        size_t count, capacity;
-    } rows;
+    CM_ARRAY(struct row) rows;
     struct cm_map keys;
     struct {
         struct shard {
@@ -260,10 +255,7 @@ static enum cm_status read_whole(struct reading *r, const struct row *row,
 /* ---- slices ---- */
 
 struct key {
-    struct {
-        char *items;
-        size_t count, capacity;
-    } bytes;
+    CM_ARRAY(char) bytes;
 };
 
 static void put(struct reading *r, struct key *key, unsigned byte)

@@ -4,6 +4,7 @@
 #ifndef CM_CONVERT_BUNDLE_H
 #define CM_CONVERT_BUNDLE_H
 
+#include "base/array.h"
 #include "convert/format.h"
 
 #define CM_BUNDLE_GRAPH_KEY "_CHECKPOINTABLE_OBJECT_GRAPH"
@@ -19,10 +20,7 @@ struct cm_bundle_entry {
 };
 
 struct cm_bundle {
-    struct {
-        struct cm_bundle_entry *items;
-        size_t count, capacity;
-    } entries;
+    CM_ARRAY(struct cm_bundle_entry) entries;
     struct cm_map keys;
     uint64_t shards;
 };
@@ -49,14 +47,8 @@ struct cm_bundle_slot {
 };
 
 struct cm_bundle_node {
-    struct {
-        struct cm_bundle_child *items;
-        size_t count, capacity;
-    } children;
-    struct {
-        struct cm_bundle_slot *items;
-        size_t count, capacity;
-    } slots;
+    CM_ARRAY(struct cm_bundle_child) children;
+    CM_ARRAY(struct cm_bundle_slot) slots;
     struct cm_str full_name, key; /* of a variable; no key: it is none */
     struct cm_str path;           /* the shortest one from the root: names joined by '/' */
     bool is_reached;              /* from the root */

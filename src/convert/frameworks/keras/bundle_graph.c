@@ -1,6 +1,7 @@
 /* The graph of Python's objects in a TensorFlow checkpoint: which object has which others under
  * which names, and under which key each variable is stored. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "convert/frameworks/keras/bundle.h"
 
 #include "onnx/wire.h"
@@ -108,8 +109,7 @@ enum cm_status cm_bundle_graph_parse(struct cm_arena *arena, struct cm_str bytes
                                      struct cm_bundle_graph *out, struct cm_error *err)
 {
     struct {
-        struct cm_str *items;
-        size_t count, capacity;
+        CM_ARRAY(struct cm_str);
     } nodes = {0};
     struct cm_wire at = cm_wire_over(bytes);
     struct cm_wire_field field;
@@ -143,8 +143,7 @@ const struct cm_bundle_node *cm_bundle_child(const struct cm_bundle_graph *graph
 /* ---- writing ---- */
 
 struct bytes {
-    char *items;
-    size_t count, capacity;
+    CM_ARRAY(char);
 };
 
 static void put_number(struct cm_arena *arena, struct bytes *to, unsigned field, uint64_t value)

@@ -4,14 +4,12 @@
  * variables; Keras finds the weights through the list of those it trains, and through its layers
  * where these are known. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "convert/frameworks/keras/bundle_parts.h"
 #include "convert/frameworks/keras/keras_optimizer.h"
 
 struct growing {
-    struct {
-        struct cm_bundle_node *items;
-        size_t count, capacity;
-    } nodes;
+    CM_ARRAY(struct cm_bundle_node) nodes;
     struct cm_map paths; /* of nodes, to their number */
 };
 

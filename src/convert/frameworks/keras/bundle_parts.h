@@ -3,6 +3,7 @@
 #ifndef CM_CONVERT_BUNDLE_PARTS_H
 #define CM_CONVERT_BUNDLE_PARTS_H
 
+#include "base/array.h"
 #include "convert/frameworks/keras/bundle.h"
 
 /* A variable to write. */
@@ -17,10 +18,7 @@ struct cm_bundle_output {
 struct cm_bundle_writing {
     struct cm_arena *arena;
     const struct cm_saved *saved;
-    struct {
-        struct cm_bundle_output *items;
-        size_t count, capacity;
-    } outputs;
+    CM_ARRAY(struct cm_bundle_output) outputs;
     struct cm_map tensors; /* "meaning weight", " weight": entry + 1 */
     struct cm_error *err;
 };

@@ -3,6 +3,7 @@
  * A training that came from a checkpoint keeps its graph, and the variables their keys; for others
  * one is made (bundle_grow.c). */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "convert/frameworks/keras/bundle_parts.h"
 
 #include "base/crc32c.h"
@@ -252,8 +253,7 @@ static enum cm_status write_data(struct cm_bundle_writing *w, struct cm_save *sa
 }
 
 struct message {
-    char *items;
-    size_t count, capacity;
+    CM_ARRAY(char);
 };
 
 static void put_number(struct cm_bundle_writing *w, struct message *to, unsigned tag,

@@ -1,5 +1,6 @@
 /* The older .h5 files of Keras: layers and their weights by name, in lists of names. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "convert/frameworks/keras/keras_file.h"
 
 #include "base/map.h"
@@ -34,10 +35,7 @@ static struct cm_str plain(struct cm_str name)
 
 struct reading {
     struct cm_saved *saved;
-    struct {
-        struct cm_keras_weight *items;
-        size_t count, capacity;
-    } weights;
+    CM_ARRAY(struct cm_keras_weight) weights;
     struct cm_map owners; /* of slots: names of weights, as slots spell them, to the weight */
 };
 

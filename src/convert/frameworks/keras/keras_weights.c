@@ -1,6 +1,7 @@
 /* A weights file of Keras: a group for each layer, in it "vars" with numbered arrays and the
  * layer's name. The order of layers, which the optimizer's variables follow, is that of writing. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "convert/frameworks/keras/keras_file.h"
 
 enum { DEPTH_MAX = 64 };
@@ -17,14 +18,8 @@ struct unit {
 struct reading {
     struct cm_saved *saved;
     const struct cm_hdf5_object *root, *optimizer;
-    struct {
-        struct unit *items;
-        size_t count, capacity;
-    } units;
-    struct {
-        struct cm_keras_weight *items;
-        size_t count, capacity;
-    } weights;
+    CM_ARRAY(struct unit) units;
+    CM_ARRAY(struct cm_keras_weight) weights;
     struct cm_map layers; /* configurations of layers, by name: index + 1 */
     const struct cm_item *layer_list;
     struct cm_item *paths, *groups, *kept; /* for writing the same file again */

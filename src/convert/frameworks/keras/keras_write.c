@@ -1,6 +1,7 @@
 /* A .weights.h5 file that Keras loads: weights under the classes of their layers, and the
  * optimizer's variables by number. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "convert/frameworks/keras/keras_file.h"
 
 #include "base/map.h"
@@ -9,10 +10,7 @@
 struct writing {
     struct cm_arena *arena;
     const struct cm_saved *saved;
-    struct {
-        struct cm_hdf5_output *items;
-        size_t count, capacity;
-    } outputs;
+    CM_ARRAY(struct cm_hdf5_output) outputs;
     struct cm_map entries; /* of weights, buffers and such, by name: index + 1 */
     struct cm_map slots;   /* "momentum_buffer weight": index + 1 */
     struct cm_error *err;
@@ -229,8 +227,7 @@ static enum cm_status add_layer(struct writing *w, struct cm_map *classes, struc
 static enum cm_status add_by_names(struct writing *w)
 {
     struct {
-        struct layer *items;
-        size_t count, capacity;
+        CM_ARRAY(struct layer);
     } layers = {0};
     struct cm_map places = {0}, classes = {0};
     const struct cm_str model = common_model(w);

@@ -1,6 +1,7 @@
 /* Writing checkpoints of ONNX Runtime Training: all tables first, the tensors' bytes behind them,
  * or in a file of their own where a flatbuffer has no room. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "convert/frameworks/onnxruntime/ort.h"
 
 #include "base/number.h"
@@ -22,10 +23,7 @@ struct ort_writer {
     const struct cm_saved *saved;
     struct cm_fb_out out;
     bool is_external;
-    struct {
-        struct later *items;
-        size_t count, capacity;
-    } tensors;
+    CM_ARRAY(struct later) tensors;
     struct cm_map weights; /* name -> 1 + number of its entry */
     struct cm_map slots;   /* name of a weight + "0" or "1" -> 1 + number of the slot's entry */
 };

@@ -3,6 +3,7 @@
 #ifndef CM_CONVERT_DEEPSPEED_H
 #define CM_CONVERT_DEEPSPEED_H
 
+#include "base/array.h"
 #include "convert/format.h"
 
 /* A parameter, and where it is in the flat tensors. */
@@ -30,10 +31,7 @@ struct cm_zero {
     struct cm_zero_rank *ranks;
     size_t n_ranks;
     bool is_third; /* ZeRO 3 */
-    struct {
-        struct cm_zero_parameter *items;
-        size_t count, capacity;
-    } parameters;
+    CM_ARRAY(struct cm_zero_parameter) parameters;
     struct cm_error *err;
 };
 

@@ -3,23 +3,18 @@
 #ifndef CM_CONVERT_PICKLE_WRITE_H
 #define CM_CONVERT_PICKLE_WRITE_H
 
+#include "base/array.h"
 #include "convert/saved.h"
 
 struct cm_pickle_writer {
     struct cm_arena *arena;
-    struct {
-        uint8_t *items;
-        size_t count, capacity;
-    } out;
+    CM_ARRAY(uint8_t) out;
     struct cm_map names; /* of classes and functions -> 1 + memo number */
     size_t visited;
     /* Tensors, each a storage of its own but for tied ones; only where tensors are wanted. */
     bool with_tensors;
     struct cm_map tied; /* struct cm_saved_tensor.storage -> number */
-    struct {
-        const struct cm_saved_tensor **items;
-        size_t count, capacity;
-    } storages;
+    CM_ARRAY(const struct cm_saved_tensor *) storages;
 };
 
 /* The whole pickle of item, in out. Lists with truth set are tuples. An object with truth set is a

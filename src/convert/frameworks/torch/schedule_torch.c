@@ -1,5 +1,6 @@
 /* State dictionaries of PyTorch's schedulers. The class is not stored: the keys tell it. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "convert/frameworks/torch/torch_state.h"
 #include "convert/schedule.h"
 
@@ -72,8 +73,7 @@ static bool multi_step_lr(struct reading *reading, const struct cm_item *state)
     const struct cm_item *counter = cm_item_get(state, "milestones");
     const double gamma = number(state, "gamma");
     struct {
-        double *items;
-        size_t count, capacity;
+        CM_ARRAY(double);
     } at = {0};
 
     if (counter && counter->kind == CM_ITEM_OBJECT)

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/frameworks/torch/torch_file.h"
 
+#include "base/array.h"
 #include "base/map.h"
 #include "bytes/zip.h"
 #include "convert/frameworks/torch/torch_pickle.h"
@@ -21,10 +22,7 @@ struct loader {
     struct cm_map places;          /* name of a member -> its number; of the older form: key ->
                                       number in storages */
     struct cm_str folder;          /* in the zip, with its slash */
-    struct {
-        struct cm_item **items;
-        size_t count, capacity;
-    } storages; /* of the older form */
+    CM_ARRAY(struct cm_item *) storages; /* of the older form */
 };
 
 /* ('storage', class, key, location, count, ..); the class is a name. */

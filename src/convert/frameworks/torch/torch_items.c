@@ -1,5 +1,6 @@
 /* A training as state dictionaries of PyTorch: what torch_state.c and its kin read, written. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "base/map.h"
 #include "convert/frameworks/torch/safetensors_file.h"
 #include "convert/frameworks/torch/torch_file.h"
@@ -166,8 +167,7 @@ const struct cm_item *cm_torch_optimizer_item(struct cm_arena *arena, const stru
     struct cm_item *groups = cm_item_new(arena, CM_ITEM_LIST);
     struct cm_map slots = {0}; /* name to the item of its state */
     struct {
-        struct cm_item **items;
-        size_t count, capacity;
+        CM_ARRAY(struct cm_item *);
     } made = {0};
     size_t number = 0;
 

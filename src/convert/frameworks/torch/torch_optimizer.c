@@ -1,6 +1,7 @@
 /* State dictionaries of PyTorch's optimizers. The class is not stored: the keys of a group tell it.
  */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "base/map.h"
 #include "convert/frameworks/torch/torch_names.h"
 #include "convert/frameworks/torch/torch_state.h"
@@ -32,8 +33,7 @@ struct parameter {
 };
 
 struct parameters {
-    struct parameter *items;
-    size_t count, capacity;
+    CM_ARRAY(struct parameter);
 };
 
 bool cm_torch_is_optimizer(const struct cm_item *item)

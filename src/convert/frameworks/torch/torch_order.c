@@ -2,6 +2,7 @@
  * module come before those of modules in it, and modules in the order in which the constructor made
  * them, which for networks that many people use is known. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "convert/frameworks/torch/torch_names.h"
 
 #include "base/map.h"
@@ -130,10 +131,7 @@ struct ranked {
 };
 
 struct module {
-    struct {
-        struct member *items;
-        size_t count, capacity;
-    } members;
+    CM_ARRAY(struct member) members;
     size_t kind;
     const char *row;       /* of its parameters; NULL: none has them */
     struct ranked *ranked; /* room for its members, of one walk */
@@ -141,13 +139,10 @@ struct module {
 
 /* Modules whose paths differ in numbers only are made alike. */
 struct kind {
-    struct {
-        struct cm_str *items;
-        size_t count, capacity;
-    } names;                    /* of modules in it that are no numbers */
-    struct cm_str called;       /* the last name of its path */
-    const char *row;            /* of more names than are tried in several orders; NULL: none */
-    size_t (*turns)[NAMES_MAX]; /* ranks of the names, one row per order; the first is usual */
+    CM_ARRAY(struct cm_str) names; /* of modules in it that are no numbers */
+    struct cm_str called;          /* the last name of its path */
+    const char *row;               /* of more names than are tried in several orders; NULL: none */
+    size_t (*turns)[NAMES_MAX];    /* ranks of the names, one row per order; the first is usual */
     size_t n_turns, capacity;
     bool is_usual, is_cut;
 };
@@ -156,14 +151,8 @@ struct cm_torch_order {
     struct cm_arena *arena;
     const struct cm_torch_weight *weights;
     size_t count;
-    struct {
-        struct module *items;
-        size_t count, capacity;
-    } modules;
-    struct {
-        struct kind *items;
-        size_t count, capacity;
-    } kinds;
+    CM_ARRAY(struct module) modules;
+    CM_ARRAY(struct kind) kinds;
     size_t turns; /* 0: too many */
     size_t *now;  /* by kind: which of its orders a walk takes */
     bool is_usual;
