@@ -6,6 +6,7 @@
 #include "base/compiler.h"
 #include "base/stack.h"
 
+#include <sched.h>
 #include <signal.h>
 
 /* The system's usual size may be small: it is the limit of the process, 'ulimit -s'. */
@@ -36,4 +37,9 @@ bool cm_thread_start(pthread_t *thread, void *(*main)(void *), void *arg)
     const bool started = create(thread, main, arg);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return started;
+}
+
+void cm_thread_yield(void)
+{
+    sched_yield();
 }

@@ -10,5 +10,7 @@
 
 /* false: there is no thread to be had. */
 bool cm_thread_start(pthread_t *thread, void *(*main)(void *), void *arg);
+/* Lets the system run another thread first. */
+void cm_thread_yield(void);
 
 #endif

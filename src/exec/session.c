@@ -5,12 +5,19 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/number.h"
+#include "base/thread.h"
 #include "exec/program.h"
+
+/* What the lock protects takes nanoseconds, so that a thread that waits longer than this waits for
+ * a thread that the system has stopped. */
+enum { LOCK_TRIES = 64 };
 
 void cm_session_lock(struct cm_session *session)
 {
-    while (atomic_flag_test_and_set_explicit(&session->busy, memory_order_acquire))
-        ;
+    for (int tries = 0; atomic_flag_test_and_set_explicit(&session->busy, memory_order_acquire);
+         tries++)
+        if (tries >= LOCK_TRIES)
+            cm_thread_yield();
 }
 
 void cm_session_unlock(struct cm_session *session)
