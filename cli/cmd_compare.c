@@ -3,7 +3,6 @@
 #include "compare.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,42 +12,9 @@ static const char *expected, *relative_text, *absolute_text;
 static size_t seed;
 static bool as_json;
 
-static const char *const part_names[] = {"structure", "weights", "results"};
-static const char *const part_units[] = {"node", "tensor", "value"};
-
-/* ---- rows ---- */
-
-void compare_add(struct comparison *c, enum compare_part part, const char *kind, const char *name,
-                 const struct cameo_difference *difference, const char *format, ...)
-{
-    char text[1200] = "";
-    va_list args;
-
-    c->rows = cli_grow(c->rows, c->count, &c->room, sizeof *c->rows);
-    va_start(args, format);
-    if (format)
-        vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    c->rows[c->count++] = (struct compare_row){
-        .part = part,
-        .differs = strcmp(kind, "note") != 0,
-        .kind = kind,
-        .name = cli_copy(name),
-        .text = cli_copy(text),
-        .measured = difference != NULL,
-        .difference = difference ? *difference : (struct cameo_difference)CAMEO_DIFFERENCE_INIT};
-}
-
-void compare_free(struct comparison *c)
-{
-    for (size_t i = 0; i < c->count; i++) {
-        free(c->rows[i].name);
-        free(c->rows[i].text);
-    }
-    free(c->rows);
-    c->rows = NULL;
-    c->count = c->room = 0;
-}
+static const char *const part_names[COMPARE_PARTS] = {"structure", "weights", "results"};
+static const char *const part_units[COMPARE_PARTS] = {"node", "tensor", "value"};
+static const char *const kind_names[] = {"added", "removed", "changed", "value", "first", "note"};
 
 /* ---- telling ---- */
 
@@ -58,105 +24,115 @@ static double relative_norm(const struct cameo_difference *d)
     return d->reference_norm > 0 ? d->norm / d->reference_norm : d->norm;
 }
 
-static bool part_differs(const struct comparison *c, enum compare_part part)
+static bool part_differs(const struct cameo_comparison *c, int part)
 {
-    for (size_t i = 0; i < c->count; i++)
-        if (c->rows[i].part == part && c->rows[i].differs)
+    const struct cameo_compare_row *row;
+
+    for (size_t i = 0; (row = cameo_comparison_row(c, i)) != NULL; i++)
+        if ((int)row->part == part && row->kind != CAMEO_COMPARE_NOTE)
             return true;
     return false;
 }
 
-static void print_row(const struct compare_row *row)
+static void print_row(const struct cameo_compare_row *row)
 {
-    const struct cameo_difference *d = &row->difference;
+    const struct cameo_difference *d = row->difference;
 
-    printf("  %-8s ", row->kind);
-    cli_put_text(stdout, row->name, strlen(row->name));
-    if (row->text[0]) {
+    printf("  %-8s ", kind_names[row->kind]);
+    cli_put_text(stdout, row->name.data, row->name.size);
+    if (row->text.size) {
         fputs(": ", stdout);
-        cli_put_text(stdout, row->text, strlen(row->text));
+        cli_put_text(stdout, row->text.data, row->text.size);
     }
-    if (row->measured)
+    if (d)
         printf(": %lld of %lld differ, at most %.3g, relative L2 %.3g, first at %lld",
                (long long)d->differing, (long long)d->count, d->max_abs, relative_norm(d),
                (long long)d->first);
     putchar('\n');
 }
 
-void compare_print(const struct comparison *c)
+static void print_headline(const struct compare_request *r, const struct cameo_comparison *c,
+                           int part)
 {
-    for (int part = 0; part < COMPARE_PARTS; part++) {
-        size_t printed = 0, rows = 0;
+    const size_t compared = cameo_comparison_compared(c, (enum cameo_compare_part)part);
+    const size_t differing = cameo_comparison_differing(c, (enum cameo_compare_part)part);
+    const char *plural = compared == 1 ? "" : "s";
 
-        if (!c->wanted[part])
+    printf("%-10s ", part_names[part]);
+    if (differing)
+        printf("%zu of %zu %s%s differ%s", differing, compared, part_units[part], plural,
+               differing == 1 ? "s" : "");
+    else
+        printf("%zu %s%s, %s", compared, part_units[part], plural,
+               part_differs(c, part) ? "all the same" : "the same");
+    if (part == CAMEO_COMPARE_RESULTS)
+        printf(", on %s inputs, within %g relative and %g absolute", r->random ? "random" : "given",
+               r->relative < 0 ? 1e-3 : r->relative, r->absolute < 0 ? 1e-5 : r->absolute);
+    putchar('\n');
+}
+
+void compare_print(const struct compare_request *r, const struct cameo_comparison *c)
+{
+    const struct cameo_compare_row *row;
+
+    for (int part = 0; part < COMPARE_PARTS; part++) {
+        size_t rows = 0;
+
+        if (!r->wanted[part])
             continue;
-        printf("%-10s ", part_names[part]);
-        if (c->differing[part])
-            printf("%zu of %zu %s%s differ%s", c->differing[part], c->looked[part],
-                   part_units[part], c->looked[part] == 1 ? "" : "s",
-                   c->differing[part] == 1 ? "s" : "");
-        else
-            printf("%zu %s%s, %s", c->looked[part], part_units[part],
-                   c->looked[part] == 1 ? "" : "s",
-                   part_differs(c, (enum compare_part)part) ? "all the same" : "the same");
-        if (part == COMPARE_RESULTS)
-            printf(", on %s inputs, within %g relative and %g absolute",
-                   c->random ? "random" : "given", c->relative, c->absolute);
-        putchar('\n');
-        for (size_t i = 0; i < c->count; i++) {
-            if (c->rows[i].part != (enum compare_part)part)
-                continue;
-            if (rows++ < CLI_LINES_MAX) {
-                print_row(&c->rows[i]);
-                printed++;
-            }
-        }
-        if (rows > printed)
-            printf("  and %zu more\n", rows - printed);
+        print_headline(r, c, part);
+        for (size_t i = 0; (row = cameo_comparison_row(c, i)) != NULL; i++)
+            if ((int)row->part == part && rows++ < CLI_LINES_MAX)
+                print_row(row);
+        if (rows > CLI_LINES_MAX)
+            printf("  and %zu more\n", rows - CLI_LINES_MAX);
     }
 }
 
-void compare_json(const struct comparison *c)
+static void json_row(struct cli_json *json, const struct cameo_compare_row *row)
+{
+    const struct cameo_difference *d = row->difference;
+
+    cli_json_open(json, NULL, '{');
+    cli_json_string(json, "kind", kind_names[row->kind]);
+    cli_json_text(json, "name", row->name);
+    if (row->text.size)
+        cli_json_text(json, "text", row->text);
+    if (d) {
+        cli_json_int(json, "count", d->count);
+        cli_json_int(json, "differing", d->differing);
+        cli_json_int(json, "first", d->first);
+        if (isfinite(d->max_abs))
+            cli_json_real(json, "max_abs", d->max_abs);
+        else
+            cli_json_null(json, "max_abs");
+        cli_json_real(json, "relative_l2", relative_norm(d));
+    }
+    cli_json_close(json, '}');
+}
+
+static void print_json(const struct compare_request *r, const struct cameo_comparison *c)
 {
     struct cli_json json = {.to = stdout};
-    bool same = true;
+    const struct cameo_compare_row *row;
 
     cli_json_open(&json, NULL, '{');
     for (int part = 0; part < COMPARE_PARTS; part++) {
-        if (!c->wanted[part])
+        if (!r->wanted[part])
             continue;
-        same = same && !part_differs(c, (enum compare_part)part);
         cli_json_open(&json, part_names[part], '{');
-        cli_json_count(&json, "compared", c->looked[part]);
-        cli_json_count(&json, "differing", c->differing[part]);
+        cli_json_count(&json, "compared",
+                       cameo_comparison_compared(c, (enum cameo_compare_part)part));
+        cli_json_count(&json, "differing",
+                       cameo_comparison_differing(c, (enum cameo_compare_part)part));
         cli_json_open(&json, "rows", '[');
-        for (size_t i = 0; i < c->count; i++) {
-            const struct compare_row *row = &c->rows[i];
-            const struct cameo_difference *d = &row->difference;
-
-            if (row->part != (enum compare_part)part)
-                continue;
-            cli_json_open(&json, NULL, '{');
-            cli_json_string(&json, "kind", row->kind);
-            cli_json_string(&json, "name", row->name);
-            if (row->text[0])
-                cli_json_string(&json, "text", row->text);
-            if (row->measured) {
-                cli_json_int(&json, "count", d->count);
-                cli_json_int(&json, "differing", d->differing);
-                cli_json_int(&json, "first", d->first);
-                if (isfinite(d->max_abs))
-                    cli_json_real(&json, "max_abs", d->max_abs);
-                else
-                    cli_json_null(&json, "max_abs");
-                cli_json_real(&json, "relative_l2", relative_norm(d));
-            }
-            cli_json_close(&json, '}');
-        }
+        for (size_t i = 0; (row = cameo_comparison_row(c, i)) != NULL; i++)
+            if ((int)row->part == part)
+                json_row(&json, row);
         cli_json_close(&json, ']');
         cli_json_close(&json, '}');
     }
-    cli_json_bool(&json, "same", same);
+    cli_json_bool(&json, "same", cameo_comparison_same(c));
     cli_json_close(&json, '}');
 }
 
@@ -175,25 +151,23 @@ static bool read_tolerance(const char *flag, const char *text, double *out)
     return false;
 }
 
-static bool read_options(struct comparison *c, int count)
+static bool read_options(struct compare_request *r, int count)
 {
     struct cli_names names;
     bool fine = true;
 
-    c->relative = 1e-3;
-    c->absolute = 1e-5;
-    c->tolerant = relative_text || absolute_text;
-    if (!read_tolerance("--rtol", relative_text, &c->relative) ||
-        !read_tolerance("--atol", absolute_text, &c->absolute))
+    r->relative = r->absolute = -1;
+    if (!read_tolerance("--rtol", relative_text, &r->relative) ||
+        !read_tolerance("--atol", absolute_text, &r->absolute))
         return false;
     cli_names_split(&only, &names);
     for (int part = 0; part < COMPARE_PARTS; part++)
-        c->wanted[part] = expected ? part == COMPARE_RESULTS : !names.count;
+        r->wanted[part] = expected ? part == CAMEO_COMPARE_RESULTS : !names.count;
     for (size_t i = 0; i < names.count && fine; i++) {
         fine = false;
         for (int part = 0; part < COMPARE_PARTS; part++)
             if (strcmp(names.items[i], part_names[part]) == 0)
-                fine = c->wanted[part] = true;
+                fine = r->wanted[part] = true;
         if (!fine)
             cli_complain("compare: --only takes structure, weights and results, not '%s'",
                          names.items[i]);
@@ -206,42 +180,85 @@ static bool read_options(struct comparison *c, int count)
     return fine;
 }
 
-static int compare_models(struct comparison *c)
+/* Inputs that flags describe; what they leave out is made up. A session says which there are. */
+static int gather(struct compare_request *r, const struct cameo_session_options *session,
+                  const struct cameo_make_options *make_options)
 {
-    if (expected)
-        return compare_recorded(c, expected, &input_texts, &make, seed);
-    if (c->wanted[COMPARE_STRUCTURE])
-        compare_structure(c);
-    if (c->wanted[COMPARE_WEIGHTS])
-        compare_weights(c);
-    return c->wanted[COMPARE_RESULTS] ? compare_results(c, &input_texts, &make, seed) : CLI_YES;
+    struct cameo_error err;
+    int code = CLI_YES;
+
+    if (cameo_session_new(r->a, session, &r->session, &err) != CAMEO_OK)
+        return cli_fail_model(r->a, session, &err);
+    cli_inputs_begin(&r->inputs, "compare", r->session);
+    for (size_t i = 0; i < input_texts.count && code == CLI_YES; i++)
+        code = cli_inputs_add(&r->inputs, input_texts.items[i]);
+    const size_t given = r->inputs.count;
+    if (code == CLI_YES)
+        code = cli_inputs_make(&r->inputs, &make, make_options);
+    r->random = r->inputs.count > given;
+    return code;
+}
+
+static int compare_models(struct compare_request *r)
+{
+    struct cameo_compare_options o = CAMEO_COMPARE_OPTIONS_INIT;
+    struct cameo_session_options session = CAMEO_SESSION_OPTIONS_INIT;
+    struct cameo_make_options make_options = CAMEO_MAKE_OPTIONS_INIT;
+    struct cameo_comparison *c;
+    struct cameo_error err;
+    int code = CLI_YES;
+
+    session.memory_limit = make_options.memory_limit = cli_memory_limit(0);
+    make_options.seed = seed;
+    for (int part = 0; part < COMPARE_PARTS; part++)
+        o.parts |= (unsigned)r->wanted[part] << part;
+    if (r->wanted[CAMEO_COMPARE_RESULTS] &&
+        (input_texts.count || make.dims.count || make.shapes.count))
+        code = gather(r, &session, &make_options);
+    if (code != CLI_YES)
+        return code;
+    o.relative = r->relative;
+    o.absolute = r->absolute;
+    o.feeds = r->inputs.feeds;
+    o.feed_count = r->inputs.count;
+    o.make = &make_options;
+    o.session = &session;
+    const enum cameo_status status =
+        expected ? cameo_model_compare_values(r->a, r->recorded, r->recorded_count, &o, &c, &err)
+                 : cameo_model_compare(r->a, r->b, &o, &c, &err);
+    if (status != CAMEO_OK)
+        return cli_fail_model(r->a, &session, &err);
+    r->random = r->random || cameo_comparison_made_inputs(c);
+    (as_json ? print_json : compare_print)(r, c);
+    code = cli_flush(stdout, "standard output");
+    if (code == CLI_YES && !cameo_comparison_same(c))
+        code = CLI_NO;
+    cameo_comparison_free(c);
+    return code;
 }
 
 static int compare_main(char **operands, int count)
 {
-    struct comparison c = {0};
+    struct compare_request r = {.relative = 0};
     struct cameo_error err;
 
-    if (!read_options(&c, count))
+    if (!read_options(&r, count))
         return CLI_USAGE;
-    if (cli_load_model(operands[0], NULL, &c.a, &err) != CAMEO_OK)
+    if (cli_load_model(operands[0], NULL, &r.a, &err) != CAMEO_OK)
         return cli_fail(&err);
     int code = CLI_YES;
-    if (count == 2 && cli_load_model(operands[1], NULL, &c.b, &err) != CAMEO_OK)
+    if (count == 2 && cli_load_model(operands[1], NULL, &r.b, &err) != CAMEO_OK)
         code = cli_fail(&err);
+    if (code == CLI_YES && expected)
+        code = compare_read_recorded(&r, expected);
     if (code == CLI_YES)
-        code = compare_models(&c);
-    if (code == CLI_YES) {
-        bool same = true;
-        for (size_t i = 0; i < c.count; i++)
-            same = same && !c.rows[i].differs;
-        (as_json ? compare_json : compare_print)(&c);
-        code = cli_flush(stdout, "standard output");
-        code = code != CLI_YES ? code : same ? CLI_YES : CLI_NO;
-    }
-    compare_free(&c);
-    cameo_model_free(c.a);
-    cameo_model_free(c.b);
+        code = compare_models(&r);
+    if (r.session)
+        cli_inputs_end(&r.inputs);
+    cameo_session_free(r.session);
+    compare_free_recorded(&r);
+    cameo_model_free(r.a);
+    cameo_model_free(r.b);
     return code;
 }
 

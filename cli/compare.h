@@ -6,42 +6,27 @@
 #include "derive.h"
 #include "values.h"
 
-enum compare_part { COMPARE_STRUCTURE, COMPARE_WEIGHTS, COMPARE_RESULTS, COMPARE_PARTS };
+enum { COMPARE_PARTS = 3 };
 
-/* One thing that differs, or is worth telling. */
-struct compare_row {
-    enum compare_part part;
-    bool differs;     /* else it is a remark */
-    const char *kind; /* "added", "removed", "changed", "value", "first", "note" */
-    char *name, *text;
-    bool measured; /* difference counts */
-    struct cameo_difference difference;
-};
-
-struct comparison {
+struct compare_request {
     struct cameo_model *a, *b; /* b: NULL when recorded values are compared with */
     bool wanted[COMPARE_PARTS];
-    double relative, absolute; /* of results */
-    bool tolerant;             /* the tolerances were given, so they hold for weights too */
-    struct compare_row *rows;
-    size_t count, room;
-    size_t looked[COMPARE_PARTS], differing[COMPARE_PARTS]; /* nodes, tensors, values */
-    bool random;                                            /* inputs were made up */
+    double relative, absolute;     /* below 0: not given */
+    struct cameo_session *session; /* of a, for reading inputs; NULL: none was needed */
+    struct cli_inputs inputs;
+    bool random; /* inputs were made up */
+    /* Values that files hold, by the names of values of a. */
+    struct cameo_feed *recorded;
+    size_t recorded_count, recorded_room;
+    bool any_known; /* one of them is a value of a */
+    struct cameo_arrays **files;
+    size_t file_count, file_room;
 };
 
-/* Ends the program when there is no memory. The text may be NULL. */
-void compare_add(struct comparison *c, enum compare_part part, const char *kind, const char *name,
-                 const struct cameo_difference *difference, const char *format, ...)
-    CLI_PRINTF(6, 7);
-void compare_free(struct comparison *c); /* the rows */
-void compare_structure(struct comparison *c);
-void compare_weights(struct comparison *c);
-/* Exit codes of what kept it from comparing; differences are rows. */
-int compare_results(struct comparison *c, const struct cli_texts *inputs,
-                    const struct cli_make *make, size_t seed);
-int compare_recorded(struct comparison *c, const char *path, const struct cli_texts *inputs,
-                     const struct cli_make *make, size_t seed);
-void compare_print(const struct comparison *c);
-void compare_json(const struct comparison *c);
+/* The parts that are wanted, for people. */
+void compare_print(const struct compare_request *r, const struct cameo_comparison *c);
+/* Arrays of a file, or of the .npy files of a folder. Exit codes. */
+int compare_read_recorded(struct compare_request *r, const char *path);
+void compare_free_recorded(struct compare_request *r);
 
 #endif

@@ -130,48 +130,86 @@ static int check_rules(const char *path, const struct cameo_model *copy)
     return violations ? CLI_NO : CLI_YES;
 }
 
-static void tell(const char *path, const struct cli_saved *saved, const struct comparison *c,
-                 bool ran)
+static void print_count(const char *before, const struct cameo_comparison *c,
+                        enum cameo_compare_part part, const char *what)
+{
+    const size_t count = cameo_comparison_compared(c, part);
+
+    printf("%s %zu %s%s", before, count, what, count == 1 ? "" : "s");
+}
+
+static void tell(const char *path, const struct cli_saved *saved,
+                 const struct cameo_comparison *weights, const struct cameo_comparison *results)
 {
     fputs("checked ", stdout);
     cli_put_text(stdout, path, strlen(path));
     printf(": it loads from a folder that holds nothing else%s, is legal ONNX",
            saved->file_count ? " but its external data" : "");
-    printf(", and its %zu tensor%s", c->looked[COMPARE_WEIGHTS],
-           c->looked[COMPARE_WEIGHTS] == 1 ? "" : "s");
-    if (ran)
-        printf(" and %zu result%s on random inputs", c->looked[COMPARE_RESULTS],
-               c->looked[COMPARE_RESULTS] == 1 ? "" : "s");
-    printf(" equal the original's%s\n", ran ? "" : "; it was not run");
+    print_count(", and its", weights, CAMEO_COMPARE_WEIGHTS, "tensor");
+    if (results) {
+        print_count(" and", results, CAMEO_COMPARE_RESULTS, "result");
+        fputs(" on random inputs", stdout);
+    }
+    printf(" equal the original's%s\n", results ? "" : "; it was not run");
 }
 
-/* Compares bit for bit: the same nodes compute on the same weights. */
-static int compare_copy(struct comparison *c, struct cameo_model *original,
-                        const struct cli_saved *saved)
+/* Bit for bit: the same nodes compute on the same weights. A code other than CLI_YES says that
+ * *out is NULL, and why. */
+static int compare_part(const struct cameo_model *a, const struct cameo_model *b,
+                        enum cameo_compare_part part, struct cameo_comparison **out)
 {
-    const struct cli_texts none = {0};
-    const struct cli_make make = {.wanted = true};
+    struct cameo_session_options session = CAMEO_SESSION_OPTIONS_INIT;
+    struct cameo_make_options make = CAMEO_MAKE_OPTIONS_INIT;
+    struct cameo_compare_options o = CAMEO_COMPARE_OPTIONS_INIT;
+    struct cameo_error err;
 
-    compare_weights(c);
-    if (c->differing[COMPARE_WEIGHTS]) {
-        compare_print(c);
-        return refuse(saved->path, "its tensors differ from the original's");
-    }
-    c->a = original;
-    c->wanted[COMPARE_RESULTS] = true;
-    const bool ran = compare_results(c, &none, &make, 0) == CLI_YES;
-    if (c->differing[COMPARE_RESULTS]) {
-        compare_print(c);
-        return refuse(saved->path, "its results differ from the original's");
-    }
-    tell(saved->path, saved, c, ran);
-    return CLI_YES;
+    session.memory_limit = make.memory_limit = cli_memory_limit(0);
+    o.parts = 1u << part;
+    o.relative = o.absolute = 0;
+    o.make = &make;
+    o.session = &session;
+    return cameo_model_compare(a, b, &o, out, &err) == CAMEO_OK ? CLI_YES
+                                                                : cli_fail_model(a, &session, &err);
 }
 
-static int look_at(struct cameo_model *original, struct cameo_model *stripped,
+static int refuse_part(const struct cameo_comparison *c, enum cameo_compare_part part,
+                       const struct cli_saved *saved, const char *why)
+{
+    struct compare_request request = {.random = true};
+
+    request.wanted[part] = true;
+    compare_print(&request, c);
+    return refuse(saved->path, why);
+}
+
+static int compare_copy(const struct cameo_model *original, const struct cameo_model *stripped,
+                        const struct cameo_model *copy, const struct cli_saved *saved)
+{
+    struct cameo_comparison *weights, *results = NULL;
+    int code = compare_part(stripped, copy, CAMEO_COMPARE_WEIGHTS, &weights);
+
+    if (code != CLI_YES)
+        return code;
+    if (cameo_comparison_differing(weights, CAMEO_COMPARE_WEIGHTS))
+        code = refuse_part(weights, CAMEO_COMPARE_WEIGHTS, saved,
+                           "its tensors differ from the original's");
+    /* A model that does not run here is a good copy all the same. */
+    if (code == CLI_YES)
+        (void)compare_part(original, copy, CAMEO_COMPARE_RESULTS, &results);
+    if (results && cameo_comparison_differing(results, CAMEO_COMPARE_RESULTS))
+        code = refuse_part(results, CAMEO_COMPARE_RESULTS, saved,
+                           "its results differ from the original's");
+    if (code == CLI_YES)
+        tell(saved->path, saved, weights, results);
+    cameo_comparison_free(results);
+    cameo_comparison_free(weights);
+    return code;
+}
+
+static int look_at(const struct cameo_model *original, const struct cameo_model *stripped,
                    const struct cli_saved *saved, const char *folder)
 {
-    struct comparison c = {.a = stripped, .wanted = {[COMPARE_WEIGHTS] = true}};
+    struct cameo_model *copy;
     struct cameo_load_options load = CAMEO_LOAD_OPTIONS_INIT;
     struct cameo_error err;
     char path[PATH_SIZE];
@@ -180,17 +218,16 @@ static int look_at(struct cameo_model *original, struct cameo_model *stripped,
         PATH_SIZE)
         return refuse(saved->path, "the path of its copy is too long");
     load.allow_links = true; /* files are there under a second name */
-    if (cli_load_model(path, &load, &c.b, &err) != CAMEO_OK)
+    if (cli_load_model(path, &load, &copy, &err) != CAMEO_OK)
         return refuse(saved->path, err.message);
-    int code = check_rules(saved->path, c.b);
+    int code = check_rules(saved->path, copy);
     if (code == CLI_YES)
-        code = compare_copy(&c, original, saved);
-    compare_free(&c);
-    cameo_model_free(c.b);
+        code = compare_copy(original, stripped, copy, saved);
+    cameo_model_free(copy);
     return code;
 }
 
-int cli_prove_copy(struct cameo_model *original, struct cameo_model *stripped,
+int cli_prove_copy(const struct cameo_model *original, const struct cameo_model *stripped,
                    const struct cli_saved *saved)
 {
     char folder[PATH_SIZE];

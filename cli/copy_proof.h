@@ -7,9 +7,9 @@
 
 /* Loads the model that was saved from a folder that holds its files alone, checks it, and compares
  * its tensors with those of stripped, which it was saved from, and its results on random inputs
- * with those of original; both may change. Says what was proved on stdout. Exit codes: CLI_NO if
+ * with those of original. Says what was proved on stdout. Exit codes: CLI_NO if
  * the copy does not stand alone. */
-int cli_prove_copy(struct cameo_model *original, struct cameo_model *stripped,
+int cli_prove_copy(const struct cameo_model *original, const struct cameo_model *stripped,
                    const struct cli_saved *saved);
 
 #endif

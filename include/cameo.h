@@ -1603,6 +1603,81 @@ CAMEO_API const struct cameo_made_size *cameo_made_inputs_size(const struct came
 /* Why the model will refuse the sizes, as far as is known before a run; "": it will not. */
 CAMEO_API const char *cameo_made_inputs_refusal(const struct cameo_made_inputs *made);
 
+/* ---- comparing models ----
+ *
+ * What became of a first model in a second: nodes, inputs, outputs, opsets, functions, training
+ * info and metadata that were added, removed or changed; weights; results on the same inputs.
+ * Graphs are matched by the names of values. */
+
+struct cameo_comparison;
+
+enum cameo_compare_part {
+    CAMEO_COMPARE_STRUCTURE = 0,
+    CAMEO_COMPARE_WEIGHTS = 1,
+    CAMEO_COMPARE_RESULTS = 2
+};
+
+enum cameo_compare_kind {
+    CAMEO_COMPARE_ADDED = 0,
+    CAMEO_COMPARE_REMOVED = 1,
+    CAMEO_COMPARE_CHANGED = 2,
+    CAMEO_COMPARE_VALUE = 3, /* a result */
+    CAMEO_COMPARE_FIRST = 4, /* the first value of a run that differs, in the order of the nodes */
+    CAMEO_COMPARE_NOTE = 5   /* worth knowing; no difference */
+};
+
+struct cameo_compare_row {
+    enum cameo_compare_part part;
+    enum cameo_compare_kind kind;
+    struct cameo_text name;                    /* "node 'conv1' (Conv)", "input 'x'", a tensor's */
+    struct cameo_text text;                    /* "name is 'conv2'"; may be empty */
+    const struct cameo_difference *difference; /* of numbers; NULL: none were compared */
+};
+
+struct cameo_compare_options {
+    size_t struct_size;
+    unsigned parts;                 /* 1 << part of those to compare, or'd; 0: all */
+    double relative;                /* below 0: 1e-3 of results, 0 of weights */
+    double absolute;                /* below 0: 1e-5 of results, 0 of weights */
+    const struct cameo_feed *feeds; /* of inputs of both models, by name; the rest is made up: */
+    size_t feed_count;
+    const struct cameo_make_options *make;       /* or NULL */
+    const struct cameo_session_options *session; /* of all runs, or NULL */
+};
+
+#define CAMEO_COMPARE_OPTIONS_INIT                                                                 \
+    {                                                                                              \
+        sizeof(struct cameo_compare_options), 0, -1, -1, 0, 0, 0, 0                                \
+    }
+
+/* CAMEO_OK says that there is a comparison. Where the second model does not run, a row says so;
+ * where results differ, both models run once more to find the first value that does. options may be
+ * NULL. *out is the caller's to free and lives independently of the models. */
+CAMEO_API enum cameo_status cameo_model_compare(const struct cameo_model *a,
+                                                const struct cameo_model *b,
+                                                const struct cameo_compare_options *options,
+                                                struct cameo_comparison **out,
+                                                struct cameo_error *err);
+/* Values of a run of the model that somebody recorded, such as those of another runtime, against
+ * what it computes here: feeds with a name of the graph and a value. The only part is results. */
+CAMEO_API enum cameo_status
+cameo_model_compare_values(const struct cameo_model *model, const struct cameo_feed *recorded,
+                           size_t recorded_count, const struct cameo_compare_options *options,
+                           struct cameo_comparison **out, struct cameo_error *err);
+CAMEO_API void cameo_comparison_free(struct cameo_comparison *comparison); /* NULL is fine */
+/* Are there no rows but notes? */
+CAMEO_API bool cameo_comparison_same(const struct cameo_comparison *comparison);
+/* Nodes, tensors or values that were compared, and those of them that differ. */
+CAMEO_API size_t cameo_comparison_compared(const struct cameo_comparison *comparison,
+                                           enum cameo_compare_part part);
+CAMEO_API size_t cameo_comparison_differing(const struct cameo_comparison *comparison,
+                                            enum cameo_compare_part part);
+/* Was any input made up? */
+CAMEO_API bool cameo_comparison_made_inputs(const struct cameo_comparison *comparison);
+/* NULL past the last. */
+CAMEO_API const struct cameo_compare_row *
+cameo_comparison_row(const struct cameo_comparison *comparison, size_t index);
+
 /* ---- costs by shapes ----
  *
  * What a run takes, found from types and shapes alone: nothing is run, no weights are read. */

@@ -721,7 +721,7 @@ SNIPPETS = """#include <cameo_dlpack.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-struct cameo_model *model;
+struct cameo_model *model, *before, *after;
 struct cameo_session *session;
 struct cameo_trainer *trainer;
 struct cameo_dataset *data;

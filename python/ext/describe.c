@@ -259,78 +259,72 @@ static PyObject *set_initializer(PyObject *module, PyObject *args)
 
 /* ---- comparing ---- */
 
-static PyObject *difference_of(struct ext_state *state, enum cameo_status status,
-                               const struct cameo_difference *d, const struct cameo_error *err)
+static const char *const kind_names[] = {"added", "removed", "changed", "value", "first", "note"};
+
+static PyObject *compare_rows(const struct cameo_comparison *c)
 {
-    if (status != CAMEO_OK)
-        return ext_raise(state, err);
-    return Py_BuildValue("(LLLddd)", (long long)d->count, (long long)d->differing,
-                         (long long)d->first, d->max_abs, d->norm, d->reference_norm);
+    PyObject *list = PyList_New(0);
+    const struct cameo_compare_row *row;
+
+    for (size_t i = 0; list && (row = cameo_comparison_row(c, i)) != NULL; i++) {
+        const struct cameo_difference *d = row->difference;
+        PyObject *numbers =
+            d ? Py_BuildValue("(LLLddd)", (long long)d->count, (long long)d->differing,
+                              (long long)d->first, d->max_abs, d->norm, d->reference_norm)
+              : Py_NewRef(Py_None);
+
+        if (!numbers ||
+            !ext_append(list, Py_BuildValue("(isNNN)", (int)row->part, kind_names[row->kind],
+                                            ext_text(row->name), ext_text(row->text), numbers)))
+            Py_CLEAR(list);
+    }
+    return list;
 }
 
-/* initializer_difference(a, index, b, index, relative, absolute) */
-static PyObject *initializer_difference(PyObject *module, PyObject *args)
+static PyObject *counts_of(const struct cameo_comparison *c, enum cameo_compare_part part)
+{
+    return Py_BuildValue("(nn)", (Py_ssize_t)cameo_comparison_compared(c, part),
+                         (Py_ssize_t)cameo_comparison_differing(c, part));
+}
+
+/* compare(a, b, feeds, parts, relative, absolute, seed) */
+static PyObject *compare(PyObject *module, PyObject *args)
 {
     struct ext_state *state = ext_state(module);
-    struct cameo_difference d = CAMEO_DIFFERENCE_INIT;
+    struct cameo_compare_options options = CAMEO_COMPARE_OPTIONS_INIT;
+    struct cameo_make_options make = CAMEO_MAKE_OPTIONS_INIT;
+    struct cameo_comparison *c = NULL;
     struct cameo_error err;
-    PyObject *first, *second;
-    Py_ssize_t i, k;
-    double relative, absolute;
+    struct ext_feeds feeds;
+    PyObject *first, *second, *dict;
+    unsigned long long seed;
     enum cameo_status status;
 
-    if (!PyArg_ParseTuple(args, "OnOndd", &first, &i, &second, &k, &relative, &absolute))
+    if (!PyArg_ParseTuple(args, "OOOIddK", &first, &second, &dict, &options.parts,
+                          &options.relative, &options.absolute, &seed))
         return NULL;
     struct ext_model *a = ext_model_of(state, first), *b = a ? ext_model_of(state, second) : NULL;
-    if (!b)
+    if (!b || !ext_feeds(state, dict, &feeds))
         return NULL;
+    make.seed = seed;
+    options.make = &make;
+    options.feeds = feeds.feeds;
+    options.feed_count = (size_t)feeds.count;
     PyObject *used[] = {ext_model_use(a), ext_model_use(b)};
     Py_BEGIN_ALLOW_THREADS;
-    status = cameo_initializer_difference(a->model, (size_t)i, b->model, (size_t)k, relative,
-                                          absolute, &d, &err);
+    status = cameo_model_compare(a->model, b->model, &options, &c, &err);
     Py_END_ALLOW_THREADS;
+    feeds.kept = ext_take_kept();
     ext_model_leave(used[0]);
     ext_model_leave(used[1]);
-    return difference_of(state, status, &d, &err);
-}
-
-/* What is leased, as a value. */
-static const struct cameo_value *value_of(struct ext_state *state, struct ext_lease *lease)
-{
-    struct cameo_error err;
-
-    if (lease->value || lease->made)
-        return lease->value ? lease->value : lease->made;
-    if (cameo_value_from_tensor(&lease->tensor, &lease->made, &err) != CAMEO_OK)
-        ext_raise(state, &err);
-    return lease->made;
-}
-
-/* value_difference(a, b, relative, absolute) of two tensors */
-static PyObject *value_difference(PyObject *module, PyObject *args)
-{
-    struct ext_state *state = ext_state(module);
-    struct cameo_difference d = CAMEO_DIFFERENCE_INIT;
-    struct cameo_error err;
-    struct ext_lease a, b;
-    PyObject *first, *second, *out = NULL;
-    double relative, absolute;
-    enum cameo_status status;
-
-    if (!PyArg_ParseTuple(args, "OOdd", &first, &second, &relative, &absolute) ||
-        !ext_lease(state, first, &a))
-        return NULL;
-    if (ext_lease(state, second, &b)) {
-        const struct cameo_value *x = value_of(state, &a), *y = x ? value_of(state, &b) : NULL;
-        if (y) {
-            Py_BEGIN_ALLOW_THREADS;
-            status = cameo_value_difference(x, y, relative, absolute, &d, &err);
-            Py_END_ALLOW_THREADS;
-            out = difference_of(state, status, &d, &err);
-        }
-        ext_lease_end(&b);
-    }
-    ext_lease_end(&a);
+    PyObject *out = status == CAMEO_OK
+                        ? Py_BuildValue("(N[NNN]N)", PyBool_FromLong(cameo_comparison_same(c)),
+                                        counts_of(c, CAMEO_COMPARE_STRUCTURE),
+                                        counts_of(c, CAMEO_COMPARE_WEIGHTS),
+                                        counts_of(c, CAMEO_COMPARE_RESULTS), compare_rows(c))
+                        : ext_raise(state, &err);
+    cameo_comparison_free(c);
+    ext_feeds_end(&feeds);
     return out;
 }
 
@@ -352,9 +346,8 @@ PyMethodDef ext_describe_functions[] = {
     {"from_dlpack", from_dlpack, METH_O, "from_dlpack(object): a Value"},
     {"set_initializer", set_initializer, METH_VARARGS,
      "set_initializer(model, index, bytes): a Model"},
-    {"initializer_difference", initializer_difference, METH_VARARGS,
-     "initializer_difference(a, index, b, index, relative, absolute): a tuple"},
-    {"value_difference", value_difference, METH_VARARGS,
-     "value_difference(a, b, relative, absolute): a tuple"},
+    {"compare", compare, METH_VARARGS,
+     "compare(a, b, feeds, parts, relative, absolute, seed): (same, [(compared, differing)], "
+     "rows)"},
     {0},
 };

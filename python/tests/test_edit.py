@@ -232,11 +232,11 @@ class CompareTest(unittest.TestCase):
     def test_structure(self):
         model = cameo.load(NET)
         found = model.compare(model.upgrade(17), only="structure")
-        self.assertEqual([row.name for row in found.structure], ["opsets"])
+        self.assertEqual([(row.kind, row.name) for row in found.structure], [("changed", "opset ai.onnx")])
         found = model.compare(cameo.load(NET.replace("Add(h, b)", "Sub(h, b)")))
-        self.assertEqual([row.name for row in found.structure], ["s"])
-        self.assertIn("Add became Sub", str(found))
-        self.assertTrue(found.results)
+        self.assertEqual([(row.kind, row.text) for row in found.structure], [("changed", "operator is Sub, was Add")])
+        self.assertIn("operator is Sub, was Add", str(found))
+        self.assertEqual([(row.kind, row.name) for row in found.results][-1], ("first", "s"))
 
     def test_wrong_questions(self):
         model = cameo.load(NET)

@@ -28,6 +28,9 @@ enum cm_status cm_api_take(struct cm_datum *from, struct cameo_value **out,
 enum cm_status cm_api_wrap(const struct cm_tensor *tensor, cameo_deleter_fn *deleter, void *arg,
                            bool read_only, struct cameo_value **out,
                            struct cm_error *err) CM_MUST_CHECK;
+/* value_difference.c: in the caller's words. */
+struct cm_difference;
+void cm_api_difference(const struct cm_difference *from, struct cameo_difference *out);
 /* A shape from the caller's numbers. */
 enum cm_status cm_api_shape(int rank, const int64_t *dims, struct cm_shape *out,
                             struct cm_error *err) CM_MUST_CHECK;

@@ -427,6 +427,17 @@ ROW(cameo_model_costs,
     REFUSES("'model'", cameo_model_costs(NULL, NULL, 0, &costs, err));
     REFUSES("'sizes'", cameo_model_costs(t->model, NULL, 1, &costs, err));
     REFUSES("'out'", cameo_model_costs(t->model, NULL, 0, NULL, err));)
+ROW(cameo_model_compare,
+    struct cameo_comparison *comparison;
+    REFUSES("'a'", cameo_model_compare(NULL, t->model, NULL, &comparison, err));
+    REFUSES("'b'", cameo_model_compare(t->model, NULL, NULL, &comparison, err));
+    REFUSES("'out'", cameo_model_compare(t->model, t->model, NULL, NULL, err));)
+ROW(cameo_model_compare_values,
+    struct cameo_comparison *comparison;
+    const struct cameo_feed feed = cameo_feed_value("x", t->value);
+    REFUSES("'model'", cameo_model_compare_values(NULL, &feed, 1, NULL, &comparison, err));
+    REFUSES("'recorded'", cameo_model_compare_values(t->model, NULL, 1, NULL, &comparison, err));
+    REFUSES("'out'", cameo_model_compare_values(t->model, &feed, 1, NULL, NULL, err));)
 ROW(cameo_value_difference,
     struct cameo_difference apart = CAMEO_DIFFERENCE_INIT;
     REFUSES("'a'", cameo_value_difference(NULL, t->value, 0, 0, &apart, err));
@@ -550,6 +561,8 @@ static const struct row rows[] = {
     LISTED(cameo_operator_gradient),
     LISTED(cameo_model_optimize),
     LISTED(cameo_model_costs),
+    LISTED(cameo_model_compare),
+    LISTED(cameo_model_compare_values),
     LISTED(cameo_value_difference),
     LISTED(cameo_initializer_difference),
     LISTED(cameo_model_infer),
