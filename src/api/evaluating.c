@@ -5,6 +5,7 @@
 #include "base/array.h"
 #include "base/memory.h"
 #include "evaluate/metrics.h"
+#include "evaluate/predictions.h"
 
 #include <assert.h>
 
@@ -259,7 +260,7 @@ static enum cm_status judge(struct evaluate_call *call, const struct cm_datum *l
     enum cm_status status = CM_OK;
 
     if (scores) {
-        CM_TRY(cm_error_context(err, cm_api_matrix(scores, &matrix, &keys, err), "output '%s'",
+        CM_TRY(cm_error_context(err, cm_score_matrix(scores, &matrix, &keys, err), "output '%s'",
                                 s->session->outputs[call->scores].name.data));
         if (keys && keys->type == CM_INT64)
             status = cm_metrics_set_classes(call->metrics, keys->data,

@@ -46,10 +46,4 @@ bool cm_api_stream_fills_up(const struct cm_api_stream *stream);
 void cm_api_stream_note(const struct cm_api_stream *stream, char *text, size_t size);
 void cm_api_stream_close(struct cm_api_stream *stream);
 
-/* The rows of a sequence of maps, as models of classical learning give their scores, as a matrix;
- * every map has the same keys. A tensor is borrowed. *keys is borrowed from value; NULL: it is a
- * tensor. */
-enum cm_status cm_api_matrix(const struct cm_datum *value, struct cm_tensor *out,
-                             const struct cm_tensor **keys, struct cm_error *err) CM_MUST_CHECK;
-
 #endif

@@ -1,8 +1,7 @@
 /* What a run takes by the shapes alone: operations of products, memory of activations. */
 // SPDX-License-Identifier: Apache-2.0
-#include "api/running.h"
+#include "evaluate/costs.h"
 
-#include "base/array.h"
 #include "base/diagnostics.h"
 #include "graph/function.h"
 #include "graph/import.h"
@@ -15,12 +14,10 @@ enum { OPERANDS_MAX = 64 };
 struct counting {
     struct cm_arena *arena, *scratch; /* of the result, of the work */
     struct cm_module *module;
-    struct cameo_costs *costs;
-    struct cm_map rows; /* domain and name of an operator to 1 + its row */
-    CM_ARRAY(struct cameo_cost) list;
-    struct cameo_cost *row; /* of the node of the file that is counted */
-    struct cm_map sizes;    /* of dimensions, by name */
-    CM_ARRAY(struct cameo_assumed_size) assumed;
+    struct cm_costs *costs;
+    struct cm_map rows;  /* domain and name of an operator to 1 + its row */
+    struct cm_cost *row; /* of the node of the file that is counted */
+    struct cm_map sizes; /* of dimensions, by name */
     CM_ARRAY(struct value_life) lives;
     const struct cm_value_infos *outputs; /* of the model */
 };
@@ -37,8 +34,8 @@ static int64_t size_of(struct counting *c, struct cm_str symbol)
         *slot = 1;
     if (added || *slot >> 63) {
         *slot &= ~(UINT64_C(1) << 63);
-        *CM_PUSH(c->arena, &c->assumed) =
-            (struct cameo_assumed_size){cm_api_text(c->arena, symbol), (int64_t)*slot, added};
+        *CM_PUSH(c->arena, &c->costs->sizes) =
+            (struct cm_assumed_size){cm_arena_str(c->arena, symbol), (int64_t)*slot, added};
     }
     return (int64_t)*slot;
 }
@@ -90,7 +87,7 @@ static struct cm_model_proto *fixed_model(struct counting *c, const struct cm_mo
 
 /* ---- counting ---- */
 
-static struct cameo_cost *row_of(struct counting *c, const struct cm_node *node)
+static struct cm_cost *row_of(struct counting *c, const struct cm_node *node)
 {
     uint64_t *slot =
         cm_map_insert(&c->rows, c->scratch,
@@ -99,12 +96,12 @@ static struct cameo_cost *row_of(struct counting *c, const struct cm_node *node)
                       NULL);
 
     if (!*slot) {
-        *CM_PUSH(c->arena, &c->list) =
-            (struct cameo_cost){.domain = cm_api_text(c->arena, node->domain),
-                                .op = cm_api_text(c->arena, node->op_type)};
-        *slot = c->list.count;
+        *CM_PUSH(c->arena, &c->costs->operators) =
+            (struct cm_cost){.domain = cm_arena_str(c->arena, node->domain),
+                             .op = cm_arena_str(c->arena, node->op_type)};
+        *slot = c->costs->operators.count;
     }
-    return &c->list.items[*slot - 1];
+    return &c->costs->operators.items[*slot - 1];
 }
 
 static bool tensor_of(const struct counting *c, cm_value value, struct cm_tensor *out)
@@ -278,29 +275,21 @@ static void count_graph(struct counting *c, const struct cm_graph *graph, struct
         count_node(c, node, ++position, level);
 }
 
-/* ---- the call ---- */
-
-struct costs_call {
-    const struct cameo_model *model;
-    const struct cameo_size *sizes;
-    size_t n_sizes;
-    struct cameo_costs *made;
-    struct cm_error err;
-};
+/* ---- all of it ---- */
 
 static int falling(const void *a, const void *b)
 {
-    const struct cameo_cost *x = a, *y = b;
+    const struct cm_cost *x = a, *y = b;
 
     if (x->flops != y->flops)
         return (x->flops < y->flops) - (x->flops > y->flops);
     return (x->output_bytes < y->output_bytes) - (x->output_bytes > y->output_bytes);
 }
 
-static enum cm_status count_model(struct counting *c, const struct costs_call *call,
+static enum cm_status count_model(struct counting *c, const struct cm_model_file *file,
+                                  const struct cm_given_size *sizes, size_t n_sizes,
                                   struct cm_error *err)
 {
-    const struct cm_model_file *file = call->model->file;
     struct cm_findings findings = {.arena = c->scratch};
     const struct cm_import_options options = {
         .partial = true, .findings = &findings, .constant_defaults = true};
@@ -309,23 +298,19 @@ static enum cm_status count_model(struct counting *c, const struct costs_call *c
 
     if (!file->model.graph)
         return cm_fail(err, CM_BAD_MODEL, "the model has no graph");
-    for (size_t i = 0; i < call->n_sizes; i++) {
-        struct cameo_size size = CAMEO_SIZE_INIT;
-        CM_TRY(cm_api_item(&size, sizeof size, call->sizes, i, err));
-        if (size.size < 0)
+    for (size_t i = 0; i < n_sizes; i++) {
+        if (sizes[i].size < 0)
             return cm_fail(err, CM_BAD_ARGUMENT, "a dimension cannot be %lld",
-                           (long long)size.size);
+                           (long long)sizes[i].size);
         /* The highest bit says that nobody asked for it yet. */
-        *cm_map_insert(&c->sizes, c->scratch, cm_str(size.symbol), NULL) =
-            (uint64_t)size.size | UINT64_C(1) << 63;
+        *cm_map_insert(&c->sizes, c->scratch, sizes[i].symbol, NULL) =
+            (uint64_t)sizes[i].size | UINT64_C(1) << 63;
     }
     const struct cm_model_proto *model = fixed_model(c, &file->model);
-    for (size_t i = 0; i < call->n_sizes; i++) {
-        struct cameo_size size = CAMEO_SIZE_INIT;
-        CM_TRY(cm_api_item(&size, sizeof size, call->sizes, i, err));
-        if (cm_map_get(&c->sizes, cm_str(size.symbol), 0) >> 63)
-            return cm_fail(err, CM_NOT_FOUND, "no input has a dimension '%.200s'", size.symbol);
-    }
+    for (size_t i = 0; i < n_sizes; i++)
+        if (cm_map_get(&c->sizes, sizes[i].symbol, 0) >> 63)
+            return cm_fail(err, CM_NOT_FOUND, "no input has a dimension '%.*s'",
+                           CM_STR_FMT(sizes[i].symbol));
     c->module = cm_module_new(
         c->scratch, &(struct cm_module_options){.files = file->files, .registry = file->registry});
     c->outputs = &model->graph->output;
@@ -336,43 +321,15 @@ static enum cm_status count_model(struct counting *c, const struct costs_call *c
     return CM_OK;
 }
 
-static enum cm_status costs_guarded(struct cm_guard *guard, void *arg)
+enum cm_status cm_costs_count(struct cm_arena *arena, struct cm_arena *scratch,
+                              const struct cm_model_file *file, const struct cm_given_size *sizes,
+                              size_t n_sizes, struct cm_costs *out, struct cm_error *err)
 {
-    struct costs_call *call = arg;
-    struct cameo_model *model = (struct cameo_model *)(uintptr_t)call->model;
-    struct cm_arena scratch;
-    struct counting c = {.arena = &model->arena, .scratch = &scratch};
+    struct counting c = {.arena = arena, .scratch = scratch, .costs = out};
 
-    call->made = c.costs = CM_NEW(c.arena, struct cameo_costs);
-    cm_arena_init(&scratch, guard);
-    const enum cm_status status = count_model(&c, call, &call->err);
-    cm_arena_release(&scratch);
-    if (c.list.count)
-        qsort(c.list.items, c.list.count, sizeof *c.list.items, falling);
-    const struct cameo_cost **rows = CM_NEW_ARRAY(c.arena, const struct cameo_cost *, c.list.count);
-    for (size_t i = 0; i < c.list.count; i++)
-        rows[i] = &c.list.items[i];
-    c.costs->operators = rows;
-    c.costs->operator_count = c.list.count;
-    const struct cameo_assumed_size **sizes =
-        CM_NEW_ARRAY(c.arena, const struct cameo_assumed_size *, c.assumed.count);
-    for (size_t i = 0; i < c.assumed.count; i++)
-        sizes[i] = &c.assumed.items[i];
-    c.costs->sizes = sizes;
-    c.costs->size_count = c.assumed.count;
-    return status;
-}
-
-enum cameo_status cameo_model_costs(const struct cameo_model *model, const struct cameo_size *sizes,
-                                    size_t size_count, const struct cameo_costs **out,
-                                    struct cameo_error *err)
-{
-    CM_API_NEED(model, err);
-    CM_API_NEED_ALL(sizes, size_count, err);
-    CM_API_NEED(out, err);
-    struct costs_call call = {.model = model, .sizes = sizes, .n_sizes = size_count};
-    const enum cm_status status = cm_api_locked(model, costs_guarded, &call, &call.err);
-
-    *out = status == CM_OK ? call.made : NULL;
-    return cm_api_done(status, &call.err, err);
+    *out = (struct cm_costs){0};
+    CM_TRY(count_model(&c, file, sizes, n_sizes, err));
+    if (out->operators.count)
+        qsort(out->operators.items, out->operators.count, sizeof *out->operators.items, falling);
+    return CM_OK;
 }
