@@ -94,7 +94,7 @@ static enum cm_status open_model(struct cm_arena *arena, struct bench *b)
         CM_TRY(make_input(def->fact.type, &b->in[i], &b->err));
         b->in_list[i] = &b->in[i];
     }
-    CM_TRY(cm_lower_graph(graph, &(struct cm_lower_options){.without = b->settings->without},
+    CM_TRY(cm_lower_graph(graph, &(struct cm_lower_options){.passes.without = b->settings->without},
                           &b->err));
     return cm_session_new(graph, &b->settings->session, &b->session, &b->err);
 }

@@ -165,7 +165,7 @@ static enum cm_status make_program(struct cm_api_compile *c, struct cm_arena *ar
     struct cm_api_origins origins;
     /* Passes that make no operators of their own. */
     const struct cm_lower_options lower = {
-        .only = "simplify,fold,merge,inference,transposes,regions", .findings = &findings};
+        .passes.only = "simplify,fold,merge,inference,transposes,regions", .findings = &findings};
     /* Weights that old files list as inputs are weights all the same. */
     const struct cm_import_options import = {
         .constant_defaults = true, .ranks_only = true, .findings = &findings};

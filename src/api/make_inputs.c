@@ -118,7 +118,7 @@ static enum cm_status import(struct make_call *call, struct cm_arena *scratch, s
     const struct cm_model_file *file = call->session->model->file;
     const struct cm_module_options options = {
         .registry = cm_api_operators(call->session->options.registry, file), .files = file->files};
-    const struct cm_lower_options lower = {.only = ""};
+    const struct cm_lower_options lower = {.passes.only = ""};
     struct cm_module *module = cm_module_new(scratch, &options);
 
     CM_TRY(cm_lower_import(module, &file->model, NULL, &m->graph, &call->err));

@@ -180,8 +180,8 @@ static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
     struct cm_lower_options lower = {
         .pass = {.memory_limit = options->memory_limit},
         /* The plain interpreter judges what passes do; they make operators that are not core. */
-        .only = plain || options->core_only ? "" : NULL,
-        .without = options->without_passes,
+        .passes.only = plain || options->core_only ? "" : NULL,
+        .passes.without = options->without_passes,
         .findings = &call->findings};
     const struct cm_session_options exec = {.threads = options->threads,
                                             .memory_limit = options->memory_limit,
@@ -192,9 +192,10 @@ static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
     cm_arena_init(&session->arena, guard);
     call->findings.arena = &session->arena;
     if (options->expand) /* patterns would put together again what was expanded */
-        lower.without = cm_arena_printf(&session->arena, "patterns,%s",
-                                        options->without_passes ? options->without_passes : "")
-                            .data;
+        lower.passes.without =
+            cm_arena_printf(&session->arena, "patterns,%s",
+                            options->without_passes ? options->without_passes : "")
+                .data;
     const struct cm_registry *registry = cm_api_operators(options->registry, file);
     if (!registry)
         return cm_fail(&call->err, CM_NO_MEMORY, "no memory for the operators");

@@ -3,7 +3,6 @@
 #include "lower/lower.h"
 
 #include "autodiff/gradient_nodes.h"
-#include "base/number.h"
 #include "graph/function.h"
 #include "graph/import.h"
 #include "versions/upgrade.h"
@@ -18,95 +17,32 @@ static enum cm_status gradients(struct cm_graph *graph, const struct cm_pass_opt
 static const char SIMPLIFY[] = "no-ops and dead code removed, shape arithmetic computed once";
 
 const struct cm_pass cm_passes[] = {
-    {"upgrade", "every node in its newest version", CM_PASS_REQUIRED, NULL},
-    {"simplify", SIMPLIFY, CM_PASS_USUAL, cm_pass_simplify},
-    {"patterns", "what exporters spell out becomes one operator", CM_PASS_USUAL, cm_pass_patterns},
-    {"gradients", "Gradient nodes become graph", CM_PASS_REQUIRED, gradients},
-    {"quantized", "products of dequantized codes multiply codes; not in training", CM_PASS_USUAL,
+    {{"upgrade", "every node in its newest version", CM_PASS_REQUIRED, NULL}, NULL},
+    {{"simplify", SIMPLIFY, CM_PASS_USUAL, NULL}, cm_pass_simplify},
+    {{"patterns", "what exporters spell out becomes one operator", CM_PASS_USUAL, NULL},
+     cm_pass_patterns},
+    {{"gradients", "Gradient nodes become graph", CM_PASS_REQUIRED, NULL}, gradients},
+    {{"quantized", "products of dequantized codes multiply codes; not in training", CM_PASS_USUAL,
+      NULL},
      cm_pass_quantized},
-    {"fold", "constants computed", CM_PASS_USUAL, cm_pass_fold},
-    {"merge", "common sub-expressions", CM_PASS_USUAL, cm_pass_merge},
-    {"simplify", SIMPLIFY, CM_PASS_USUAL, cm_pass_simplify},
-    {"inference", "weights take what follows them, Dropout removed; not in training", CM_PASS_USUAL,
+    {{"fold", "constants computed", CM_PASS_USUAL, NULL}, cm_pass_fold},
+    {{"merge", "common sub-expressions", CM_PASS_USUAL, NULL}, cm_pass_merge},
+    {{"simplify", SIMPLIFY, CM_PASS_USUAL, NULL}, cm_pass_simplify},
+    {{"inference", "weights take what follows them, Dropout removed; not in training",
+      CM_PASS_USUAL, NULL},
      cm_pass_inference},
-    {"transposes", "moved, merged, cancelled", CM_PASS_USUAL, cm_pass_transposes},
-    {"regions", "groups that one kernel may compute", CM_PASS_USUAL, cm_pass_regions},
-    {"recompute", "cheap activations computed again in the backward pass", CM_PASS_ON_REQUEST,
+    {{"transposes", "moved, merged, cancelled", CM_PASS_USUAL, NULL}, cm_pass_transposes},
+    {{"regions", "groups that one kernel may compute", CM_PASS_USUAL, NULL}, cm_pass_regions},
+    {{"recompute", "cheap activations computed again in the backward pass", CM_PASS_ON_REQUEST,
+      NULL},
      cm_pass_recompute},
 };
 const size_t cm_pass_count = CM_COUNT(cm_passes);
-
-/* ---- lists of names ---- */
-
-/* The next name of a list, "" at its end. */
-static struct cm_str next_name(const char **list)
-{
-    const char *at = *list + strspn(*list, ", ");
-    const struct cm_str name = {at, strcspn(at, ", ")};
-    *list = at + name.size;
-    return name;
-}
-
-static bool lists(const char *list, const char *name)
-{
-    struct cm_str one;
-    while (list && (one = next_name(&list)).size)
-        if (cm_str_is(one, name))
-            return true;
-    return false;
-}
-
-static const struct cm_pass *find_pass(struct cm_str name)
-{
-    for (size_t i = 0; i < cm_pass_count; i++)
-        if (cm_str_is(name, cm_passes[i].name))
-            return &cm_passes[i];
-    return NULL;
-}
-
-static enum cm_status refuse_name(struct cm_str name, struct cm_error *err)
-{
-    char known[300] = "";
-    size_t used = 0;
-    for (size_t i = 0; i < cm_pass_count; i++)
-        if (find_pass(cm_str(cm_passes[i].name)) == &cm_passes[i] && used < sizeof known)
-            used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "",
-                                     cm_passes[i].name);
-    return cm_fail(err, CM_BAD_ARGUMENT, "there is no pass '%.*s'; the passes are %s",
-                   (int)cm_min_size(name.size, 60), name.data, known);
-}
-
-static enum cm_status check_list(const char *list, bool leaves_out, struct cm_error *err)
-{
-    struct cm_str name;
-    while (list && (name = next_name(&list)).size) {
-        const struct cm_pass *pass = find_pass(name);
-        if (!pass)
-            return refuse_name(name, err);
-        if (leaves_out && pass->kind == CM_PASS_REQUIRED)
-            return cm_fail(err, CM_BAD_ARGUMENT, "pass '%s' cannot be left out", pass->name);
-    }
-    return CM_OK;
-}
+const struct cm_pass_table cm_lower_passes = {cm_passes, CM_COUNT(cm_passes), sizeof *cm_passes};
 
 enum cm_status cm_lower_check(const struct cm_lower_options *options, struct cm_error *err)
 {
-    if (!options)
-        return CM_OK;
-    CM_TRY(check_list(options->only, false, err));
-    CM_TRY(check_list(options->with, false, err));
-    return check_list(options->without, true, err);
-}
-
-static bool is_wanted(const struct cm_pass *pass, const struct cm_lower_options *options)
-{
-    if (pass->kind == CM_PASS_REQUIRED)
-        return true;
-    if (lists(options->without, pass->name))
-        return false;
-    if (options->only)
-        return lists(options->only, pass->name);
-    return pass->kind == CM_PASS_USUAL || lists(options->with, pass->name);
+    return options ? cm_pass_check(&cm_lower_passes, &options->passes, err) : CM_OK;
 }
 
 /* ---- import ---- */
@@ -154,41 +90,54 @@ size_t cm_lower_count(const struct cm_graph *graph)
     return count;
 }
 
-static enum cm_status run_pass(const struct cm_pass *pass, struct cm_graph *graph,
-                               const struct cm_lower_options *options, struct cm_error *err)
-{
-    struct cm_lower_report report = {.pass = pass->name};
+struct lowering {
+    struct cm_graph *graph;
+    const struct cm_lower_options *options;
+};
 
-    report.skipped = !is_wanted(pass, options);
-    if (options->after)
-        report.nodes_before = cm_lower_count(graph);
-    if (pass->run && !report.skipped) {
-        CM_TRY(pass->run(graph, &options->pass, err));
-        cm_graph_remove_dead(graph); /* counts as the pass's doing */
-    }
-    if (!options->after)
+/* Gradients are taken of operators as they are; what follows wants what runs. */
+static enum cm_status inline_bodies(const struct lowering *l, struct cm_error *err)
+{
+    if (l->options->keep_operators || !cm_module_had(l->graph->module, CM_HAD_BODIES_ONLY))
         return CM_OK;
-    report.nodes_after = cm_lower_count(graph);
-    return options->after(options->after_arg, &report, graph, err);
+    return cm_graph_inline_all(l->graph, has_no_kernel, NULL, err);
+}
+
+static enum cm_status run_pass(void *state, const struct cm_pass_row *row, bool is_wanted,
+                               struct cm_error *err)
+{
+    const struct lowering *l = state;
+    const struct cm_pass *pass = (const struct cm_pass *)row; /* its first member */
+    const struct cm_lower_options *options = l->options;
+    struct cm_lower_report report = {.pass = row->name, .skipped = !is_wanted};
+
+    if (options->after)
+        report.nodes_before = cm_lower_count(l->graph);
+    if (pass->run && is_wanted) {
+        CM_TRY(pass->run(l->graph, &options->pass, err));
+        cm_graph_remove_dead(l->graph); /* counts as the pass's doing */
+    }
+    if (options->after) {
+        report.nodes_after = cm_lower_count(l->graph);
+        CM_TRY(options->after(options->after_arg, &report, l->graph, err));
+    }
+    return pass->run == gradients ? inline_bodies(l, err) : CM_OK;
 }
 
 static enum cm_status run_passes(struct cm_graph *graph, const struct cm_lower_options *options,
                                  struct cm_error *err)
 {
+    struct lowering lowering = {graph, options};
+    bool stopped;
+
     /* Functions hide what passes look for, and random nodes, which are numbered before any pass. */
     CM_TRY(cm_graph_inline_calls(graph, err));
     if (!options->keep_operators && cm_module_had(graph->module, CM_HAD_BODIES_ONLY))
         CM_TRY(cm_graph_inline_all(graph, is_shorthand, NULL, err));
     cm_graph_number_random(graph);
-    for (size_t i = 0; i < cm_pass_count; i++) {
-        CM_TRY(run_pass(&cm_passes[i], graph, options, err));
-        if (cm_passes[i].run != gradients)
-            continue;
-        /* Gradients are taken of operators as they are; what follows wants what runs. */
-        if (!options->keep_operators && cm_module_had(graph->module, CM_HAD_BODIES_ONLY))
-            CM_TRY(cm_graph_inline_all(graph, has_no_kernel, NULL, err));
-    }
-    cm_graph_remove_dead(graph);
+    CM_TRY(cm_pass_run(&cm_lower_passes, &options->passes, run_pass, &lowering, &stopped, err));
+    if (!stopped)
+        cm_graph_remove_dead(graph);
     return CM_OK;
 }
 
@@ -212,8 +161,8 @@ enum cm_status cm_lower_tidy(struct cm_graph *graph, const struct cm_lower_optio
     enum cm_status status = CM_OK;
 
     for (size_t i = 0; i < (simplify_only ? 1 : CM_COUNT(names)) && !status; i++) {
-        const struct cm_pass *pass = find_pass(cm_str(names[i]));
-        if (is_wanted(pass, options))
+        const struct cm_pass *pass = &cm_passes[cm_pass_find(&cm_lower_passes, cm_str(names[i]))];
+        if (cm_pass_is_wanted(&pass->row, &options->passes))
             status = pass->run(graph, &options->pass, err);
     }
     cm_module_be_lenient(graph->module, before);

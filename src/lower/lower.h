@@ -8,25 +8,20 @@
 #ifndef CM_LOWER_LOWER_H
 #define CM_LOWER_LOWER_H
 
+#include "lower/pass_table.h"
 #include "rewrite/pass.h"
 
 struct cm_findings;
 
-enum cm_pass_kind {
-    CM_PASS_USUAL,
-    CM_PASS_REQUIRED,   /* cannot be left out */
-    CM_PASS_ON_REQUEST, /* runs only where `only` or `with` names it */
-};
-
 struct cm_pass {
-    const char *name, *does; /* one line for people */
-    enum cm_pass_kind kind;
+    struct cm_pass_row row;
     cm_pass_fn *run; /* NULL: done while the graph is built */
 };
 
 /* In the order they run. A name may stand twice: leaving it out leaves out both. */
 extern const struct cm_pass cm_passes[];
 extern const size_t cm_pass_count;
+extern const struct cm_pass_table cm_lower_passes; /* of them */
 
 struct cm_lower_report {
     const char *pass;
@@ -38,19 +33,16 @@ struct cm_lower_report {
 typedef enum cm_status cm_lower_after_fn(void *arg, const struct cm_lower_report *report,
                                          struct cm_graph *graph, struct cm_error *err);
 
-/* Lists of names are parted by commas; spaces do not count. */
 struct cm_lower_options {
     struct cm_pass_options pass;
-    const char *only;         /* these and the required ones; NULL: all but those on request */
-    const char *with;         /* these too, although they are on request; NULL: none */
-    const char *without;      /* not these; NULL: none is left out */
+    struct cm_pass_choice passes;
     bool keep_operators;      /* those without a kernel too: the graph is written, not run */
     cm_lower_after_fn *after; /* may be NULL */
     void *after_arg;
     struct cm_findings *findings; /* receives what cannot be built; may be NULL */
 };
 
-/* Refuses names that no pass has and required ones in `without`. options may be NULL. */
+/* Refuses what cm_pass_check refuses. options may be NULL. */
 enum cm_status cm_lower_check(const struct cm_lower_options *options,
                               struct cm_error *err) CM_MUST_CHECK;
 
@@ -68,7 +60,7 @@ enum cm_status cm_lower_import_as(struct cm_module *module, const struct cm_mode
 
 /* Runs the passes over a graph that came from cm_lower_import. Afterwards calls of functions and,
  * unless keep_operators says otherwise, operators that have no kernel but a body, are inlined, and
- * nodes that nobody reads are gone. */
+ * nodes that nobody reads are gone; not so where the options stop after a pass. */
 enum cm_status cm_lower_graph(struct cm_graph *graph, const struct cm_lower_options *options,
                               struct cm_error *err) CM_MUST_CHECK;
 

@@ -136,8 +136,8 @@ enum cm_status cm_program_make(struct cm_trainer *trainer, struct cm_program *pr
 {
     const struct cm_lower_options lower = {
         .pass = {.training = true, .memory_limit = constants_limit(trainer, program)},
-        .with = trainer->options.with_passes,
-        .without = trainer->options.without_passes};
+        .passes = {.with = trainer->options.with_passes,
+                   .without = trainer->options.without_passes}};
     struct cm_session_options options = {.threads = trainer->options.threads,
                                          .memory_limit = trainer->options.memory_limit,
                                          .backend = trainer->options.backend,

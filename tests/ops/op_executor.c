@@ -135,7 +135,7 @@ static enum cm_status note_change(void *arg, const struct cm_lower_report *repor
 static bool rounds(const struct changes *changes)
 {
     for (size_t i = 0; i < cm_pass_count && i < PASSES; i++)
-        if (changes->touched[i] && !is_exact(cm_passes[i].name))
+        if (changes->touched[i] && !is_exact(cm_passes[i].row.name))
             return true;
     return false;
 }
@@ -143,7 +143,7 @@ static bool rounds(const struct changes *changes)
 static bool has_touched(const struct changes *changes, const char *pass)
 {
     for (size_t i = 0; i < cm_pass_count && i < PASSES; i++)
-        if (changes->touched[i] && strcmp(cm_passes[i].name, pass) == 0)
+        if (changes->touched[i] && strcmp(cm_passes[i].row.name, pass) == 0)
             return true;
     return false;
 }
@@ -208,8 +208,9 @@ static enum cm_status run_lowered(const struct executor_check *c, const struct w
 {
     const struct cm_session_options options = {
         .threads = 1, .backend = way->backend, .seed = c->what->seed};
-    const struct cm_lower_options lower = {
-        .only = way->only, .without = way->without, .after = note_change, .after_arg = changes};
+    const struct cm_lower_options lower = {.passes = {.only = way->only, .without = way->without},
+                                           .after = note_change,
+                                           .after_arg = changes};
     struct cm_session *session = NULL;
     struct op_graph graph;
 
@@ -266,11 +267,11 @@ static enum cm_status run_ways(const struct executor_check *c)
     if (has_touched(&changes, "regions"))
         CM_TRY(run_way(c, &apart, &ignored));
     for (size_t i = 0; i < cm_pass_count && i < PASSES; i++) {
-        const struct way without = {.without = cm_passes[i].name, .backend = "reference"};
-        const struct way with = {.with = cm_passes[i].name, .backend = "reference"};
-        if (changes.touched[i] && cm_passes[i].kind == CM_PASS_USUAL)
+        const struct way without = {.without = cm_passes[i].row.name, .backend = "reference"};
+        const struct way with = {.with = cm_passes[i].row.name, .backend = "reference"};
+        if (changes.touched[i] && cm_passes[i].row.kind == CM_PASS_USUAL)
             CM_TRY(run_way(c, &without, &ignored));
-        if (cm_passes[i].kind == CM_PASS_ON_REQUEST && is_training(c))
+        if (cm_passes[i].row.kind == CM_PASS_ON_REQUEST && is_training(c))
             CM_TRY(run_way(c, &with, &ignored));
     }
     return CM_OK;

@@ -9,19 +9,24 @@
 
 #include <string.h>
 
-bool cameo_pass(size_t index, struct cameo_pass *out)
+static bool tell_pass(const struct cm_pass_table *table, size_t index, struct cameo_pass *out)
 {
     struct cm_error ignored = {0};
 
-    if (index >= cm_pass_count || !out || cm_api_check_out(out, &ignored) != CM_OK)
+    if (index >= table->count || !out || cm_api_check_out(out, &ignored) != CM_OK)
         return false;
-    const struct cm_pass *pass = &cm_passes[index];
+    const struct cm_pass_row *pass = cm_pass_at(table, index);
     const struct cameo_pass all = {.name = pass->name,
                                    .summary = pass->does,
                                    .required = pass->kind == CM_PASS_REQUIRED,
                                    .on_request = pass->kind == CM_PASS_ON_REQUEST};
     cm_api_give(out, &all, sizeof all);
     return true;
+}
+
+bool cameo_pass(size_t index, struct cameo_pass *out)
+{
+    return tell_pass(&cm_lower_passes, index, out);
 }
 
 struct optimize_call {
@@ -32,12 +37,10 @@ struct optimize_call {
     const struct cameo_pass_result **passes;
     struct cm_model_file *file; /* of from, or a copy with training mode turned off */
     struct cm_modes modes;
-    size_t runs_left; /* of the pass to stop after, until this is its last */
-    bool stopped;
     struct cm_error err;
 };
 
-/* Notes what a pass did, and ends the lowering after the one that was asked for. */
+/* Notes what a pass did. */
 static enum cm_status note_pass(void *arg, const struct cm_lower_report *pass,
                                 struct cm_graph *graph, struct cm_error *err)
 {
@@ -45,24 +48,23 @@ static enum cm_status note_pass(void *arg, const struct cm_lower_report *pass,
     struct cameo_optimization *report = call->report;
 
     (void)graph;
+    (void)err;
     if (report->pass_count < cm_pass_count) {
         struct cameo_pass_result *row = CM_NEW(&call->made->arena, struct cameo_pass_result);
         *row = (struct cameo_pass_result){pass->pass, pass->skipped, pass->nodes_before,
                                           pass->nodes_after};
         call->passes[report->pass_count++] = row;
     }
-    if (!call->options.until || strcmp(pass->pass, call->options.until) != 0 || --call->runs_left)
-        return CM_OK;
-    call->stopped = true;
-    return cm_fail(err, CM_CANCELLED, "stopped after pass '%s'", pass->pass);
+    return CM_OK;
 }
 
 static struct cm_lower_options lower_options(struct optimize_call *call)
 {
     return (struct cm_lower_options){
         .pass = {.memory_limit = call->options.memory_limit, .for_file = true},
-        .only = call->options.passes,
-        .without = call->options.without,
+        .passes = {.only = call->options.passes,
+                   .without = call->options.without,
+                   .until = call->options.until},
         .keep_operators = true,
         .after = note_pass,
         .after_arg = call};
@@ -77,24 +79,18 @@ static enum cm_status tidy(void *arg, struct cm_graph *graph, bool is_body, stru
 
 static enum cm_status lower(struct optimize_call *call, struct cm_graph **graph)
 {
-    const struct cameo_optimize_options *options = &call->options;
     const struct cm_model_file *file = call->file;
     struct cm_arena *arena = &call->made->arena;
     const struct cm_lower_options lower = lower_options(call);
 
     CM_TRY(cm_lower_check(&lower, &call->err));
-    /* Names that no pass has are refused in the same words. */
-    CM_TRY(cm_lower_check(&(struct cm_lower_options){.only = options->until}, &call->err));
-    for (size_t i = 0; options->until && i < cm_pass_count; i++)
-        call->runs_left += strcmp(cm_passes[i].name, options->until) == 0;
-    const struct cm_registry *registry = cm_api_operators(options->registry, file);
+    const struct cm_registry *registry = cm_api_operators(call->options.registry, file);
     if (!registry)
         return cm_fail(&call->err, CM_NO_MEMORY, "no memory for the operators");
     struct cm_module *module = cm_module_new(
         arena, &(struct cm_module_options){.registry = registry, .files = file->files});
     CM_TRY(cm_lower_import(module, &file->model, &lower, graph, &call->err));
-    const enum cm_status status = cm_lower_graph(*graph, &lower, &call->err);
-    return call->stopped ? CM_OK : status;
+    return cm_lower_graph(*graph, &lower, &call->err);
 }
 
 /* Passes see the model with training mode off; the caller's own is not changed. */
@@ -154,7 +150,6 @@ static enum cm_status optimize_guarded(struct cm_guard *guard, void *arg)
         CM_NEW_ARRAY(arena, const struct cameo_pass_result *, cm_pass_count);
     turn_off_modes(call);
     CM_TRY(lower(call, &graph));
-    call->err = (struct cm_error){0};
     CM_TRY(
         cm_write_model(graph, call->file, &write, arena, &call->made->file, &written, &call->err));
     call->made->file->to_ship = true;

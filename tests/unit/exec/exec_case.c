@@ -15,7 +15,7 @@ struct cm_session *exec_open_after(struct cm_arena *arena, struct cm_graph *grap
     struct cm_session *session = NULL;
     struct cm_error err = {0};
     const struct cm_lower_options lower = {
-        .pass = {.memory_limit = options ? options->memory_limit : 0}, .only = passes};
+        .pass = {.memory_limit = options ? options->memory_limit : 0}, .passes.only = passes};
     CHECK_OK(cm_lower_graph(graph, &lower, &err), &err);
     CHECK_OK(cm_session_new(graph, options, &session, &err), &err);
     cm_arena_defer(arena, free_session, session);

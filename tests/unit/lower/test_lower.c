@@ -18,15 +18,17 @@ static enum cm_status check_names(const struct cm_lower_options *options, const 
 void test_lower__names_of_passes_are_checked(void)
 {
     CHECK_INT(check_names(NULL, NULL), CM_OK);
-    CHECK_INT(check_names(&(struct cm_lower_options){.without = "fold, regions"}, NULL), CM_OK);
-    CHECK_INT(check_names(&(struct cm_lower_options){.only = ""}, NULL), CM_OK);
-    CHECK_INT(check_names(&(struct cm_lower_options){.with = "recompute"}, NULL), CM_OK);
-    CHECK_INT(check_names(&(struct cm_lower_options){.without = "fold,flod"},
+    CHECK_INT(check_names(&(struct cm_lower_options){.passes = {.without = "fold, regions"}}, NULL),
+              CM_OK);
+    CHECK_INT(check_names(&(struct cm_lower_options){.passes = {.only = ""}}, NULL), CM_OK);
+    CHECK_INT(check_names(&(struct cm_lower_options){.passes = {.with = "recompute"}}, NULL),
+              CM_OK);
+    CHECK_INT(check_names(&(struct cm_lower_options){.passes = {.without = "fold,flod"}},
                           "there is no pass 'flod'; the passes are upgrade, simplify"),
               CM_BAD_ARGUMENT);
-    CHECK_INT(check_names(&(struct cm_lower_options){.only = "Fold"}, "no pass 'Fold'"),
+    CHECK_INT(check_names(&(struct cm_lower_options){.passes = {.only = "Fold"}}, "no pass 'Fold'"),
               CM_BAD_ARGUMENT);
-    CHECK_INT(check_names(&(struct cm_lower_options){.without = "gradients"},
+    CHECK_INT(check_names(&(struct cm_lower_options){.passes = {.without = "gradients"}},
                           "pass 'gradients' cannot be left out"),
               CM_BAD_ARGUMENT);
 }
@@ -53,7 +55,7 @@ static enum cm_status note_pass(void *arg, const struct cm_lower_report *report,
 static void order(struct cm_arena *arena)
 {
     static const struct {
-        struct cm_lower_options options;
+        struct cm_pass_choice passes;
         const char *ran;
     } rows[] = {
         {{.only = NULL},
@@ -64,6 +66,9 @@ static void order(struct cm_arena *arena)
         {{.only = "recompute"}, "upgrade gradients recompute "},
         {{.without = "simplify,regions"},
          "upgrade patterns gradients quantized fold merge inference transposes "},
+        {{.until = "fold"}, "upgrade simplify patterns gradients quantized fold "},
+        {{.until = "simplify", .without = "fold"},
+         "upgrade simplify patterns gradients quantized merge simplify "},
         {{.with = "recompute", .without = "fold"},
          "upgrade simplify patterns gradients quantized merge simplify inference transposes "
          "regions "
@@ -73,7 +78,7 @@ static void order(struct cm_arena *arena)
         struct cm_graph *graph = graph_of(
             arena, GRAPH_HEAD "main (float[N] x) => (float[N] y) { a = Identity(x) y = Neg(a) }",
             NULL);
-        struct cm_lower_options options = rows[i].options;
+        struct cm_lower_options options = {.passes = rows[i].passes};
         struct seen seen = {.used = 0};
         struct cm_error err = {0};
         options.after = note_pass;
@@ -100,7 +105,9 @@ static void always(struct cm_arena *arena)
     for (size_t i = 0; i < 2; i++) {
         struct cm_graph *graph = graph_of(arena, calls, NULL);
         struct cm_error err = {0};
-        CHECK_OK(cm_lower_graph(graph, &(struct cm_lower_options){.only = only[i]}, &err), &err);
+        CHECK_OK(
+            cm_lower_graph(graph, &(struct cm_lower_options){.passes = {.only = only[i]}}, &err),
+            &err);
         CHECK_INT(graph->n_nodes, 1);
         CHECK(cm_str_is(graph->first->op_type, "Add"));
     }
@@ -170,7 +177,7 @@ static struct cm_session *open_dropouts(struct cm_arena *arena, const char *only
                                         const char *without)
 {
     const struct cm_session_options options = {.seed = 7, .threads = 1};
-    const struct cm_lower_options lower = {.only = only, .without = without};
+    const struct cm_lower_options lower = {.passes = {.only = only, .without = without}};
     struct cm_graph *graph = graph_of(arena, dropouts, NULL);
     struct cm_session *session;
     struct cm_error err = {0};
@@ -200,9 +207,9 @@ static void same_masks(struct cm_arena *arena)
     struct cm_datum expected[RESULTS] = {0}, got[RESULTS] = {0};
     draw(arena, "", NULL, expected);
     for (size_t i = 0; i <= cm_pass_count; i++) {
-        if (i < cm_pass_count && cm_passes[i].kind == CM_PASS_REQUIRED)
+        if (i < cm_pass_count && cm_passes[i].row.kind == CM_PASS_REQUIRED)
             continue;
-        draw(arena, NULL, i < cm_pass_count ? cm_passes[i].name : NULL, got);
+        draw(arena, NULL, i < cm_pass_count ? cm_passes[i].row.name : NULL, got);
         for (int o = 0; o < RESULTS; o++) {
             CHECK(exec_same(&expected[o], &got[o]));
             cm_datum_drop(&got[o]);

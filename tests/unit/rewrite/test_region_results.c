@@ -90,7 +90,7 @@ static void execute(struct cm_arena *arena, struct cm_graph *graph, const struct
 {
     const struct cm_session_options options = {.threads = 1};
     struct cm_datum out[MOST] = {0};
-    const struct cm_lower_options lower = {.only = "regions"};
+    const struct cm_lower_options lower = {.passes.only = "regions"};
     struct cm_session *session;
     struct cm_error err = {0};
     CHECK_OK(cm_lower_graph(graph, &lower, &err), &err);
