@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "derive.h"
 
-#include <string.h>
-
 static const char *out_path, *passes, *without;
 static struct cli_texts dumps;
 static bool portable, as_is, list_passes;
@@ -95,48 +93,20 @@ static int write_model(const struct cameo_model *model, const char *until, const
     return code;
 }
 
-enum { NAME_MAX_SIZE = 64 };
-
-/* PASS=FILE */
-static int dump(const struct cameo_model *model, const char *text)
+static int dump(const void *arg, const char *pass, const char *path)
 {
-    char name[NAME_MAX_SIZE];
-    const char *equals = strchr(text, '=');
-    const size_t size = equals ? (size_t)(equals - text) : 0;
-
-    if (!equals || !size || !equals[1]) {
-        cli_complain("optimize: --dump-after needs PASS=FILE, not '%s'", text);
-        return CLI_USAGE;
-    }
-    snprintf(name, sizeof name, "%.*s", (int)size, text);
-    return write_model(model, name, equals + 1);
+    return write_model(arg, pass, path);
 }
 
 static int optimize(const struct cameo_model *model)
 {
     int code = cli_may_save("optimize: -o", out_path);
 
-    for (size_t i = 0; i < dumps.count && code == CLI_YES; i++) {
-        const char *equals = strchr(dumps.items[i], '=');
-        code = cli_may_save("optimize: --dump-after", equals ? equals + 1 : NULL);
-    }
-    for (size_t i = 0; i < dumps.count && code == CLI_YES; i++)
-        code = dump(model, dumps.items[i]);
+    if (code == CLI_YES)
+        code = cli_dump_after("optimize", &dumps, dump, model);
     if (code == CLI_YES && out_path)
         code = write_model(model, NULL, out_path);
     return code == CLI_YES ? cli_flush(stdout, "standard output") : code;
-}
-
-static int put_list(void)
-{
-    struct cameo_pass pass = CAMEO_PASS_INIT;
-
-    for (size_t i = 0; cameo_pass(i, &pass); i++)
-        printf("%-12s %s%s\n", pass.name, pass.summary,
-               pass.required     ? " (cannot be left out)"
-               : pass.on_request ? " (on request)"
-                                 : "");
-    return cli_flush(stdout, "standard output");
 }
 
 static int optimize_main(char **operands, int count)
@@ -145,7 +115,7 @@ static int optimize_main(char **operands, int count)
     struct cameo_error err;
 
     if (list_passes)
-        return put_list();
+        return cli_list_passes(cameo_pass);
     if (!count) {
         cli_complain("optimize: no model was given");
         return CLI_USAGE;

@@ -6,7 +6,7 @@
 enum { ORIGINAL_MAX = 80 }; /* a longer text does not widen its column */
 
 static const char *out_path;
-static bool list;
+static bool list, list_passes;
 
 static void print_json(const struct cameo_preparation *report, const struct cli_saved *saved)
 {
@@ -80,10 +80,15 @@ static int prepare_main(char **operands, int count)
     const struct cameo_preparation *report = NULL;
     struct cameo_model *model;
     struct cameo_error err;
-    int code = cli_training_read("prepare", &prepare);
 
-    (void)count;
-    if (!out_path && !list && !cli_as_json) {
+    if (list_passes)
+        return cli_list_passes(cameo_prepare_pass);
+    int code = cli_training_read("prepare", &prepare);
+    if (!count) {
+        cli_complain("prepare: no model was given");
+        code = CLI_USAGE;
+    }
+    if (!out_path && !list && !cli_as_json && !cli_training.dumps.count) {
         cli_complain("prepare: no file to write was given, add -o FILE, or --list");
         code = CLI_USAGE;
     }
@@ -98,6 +103,11 @@ static int prepare_main(char **operands, int count)
     if (cli_load_model(operands[0], NULL, &model, &err) != CAMEO_OK)
         return cli_fail(&err);
     cli_note_newer(model);
+    code = cli_training_dump("prepare", model, &prepare);
+    if (code != CLI_YES || !(out_path || list || cli_as_json)) {
+        cameo_model_free(model);
+        return code;
+    }
     if (cameo_model_prepare(model, &prepare, &report, &err) != CAMEO_OK) {
         if (list && report && !cli_as_json)
             print_choices(report);
@@ -115,6 +125,8 @@ static const struct cli_option options[] = {
     {"--out", NULL, NULL, "--output", CLI_OLD, NULL},
     {"--list", NULL, NULL, "print which initializers are trained, and why", CLI_FLAG, &list},
     {"--json", NULL, NULL, "the same as JSON", CLI_FLAG, &cli_as_json},
+    {"--list-passes", NULL, NULL, "list the passes of the preparation", CLI_FLAG, &list_passes},
+    CLI_PREPARE_PASS_OPTIONS("--without"),
     CLI_TRAINING_OPTIONS,
     {0},
 };
@@ -127,5 +139,6 @@ CLI_COMMAND(
     "to be trained; each change is said. What stands in the way is listed all at once.",
     "cameo prepare net.onnx --loss cross-entropy --optimizer adam -o trainable.onnx\n"
     "cameo prepare net.onnx --loss mse --optimizer sgd --lr 0.1 --list # who is trained\n"
-    "cameo prepare net.onnx --loss mse --optimizer adam --train '^head' -o head.onnx",
-    "0 if it was written, 1 if the model cannot be trained", options, 1, 1);
+    "cameo prepare net.onnx --loss mse --optimizer adam --train '^head' -o head.onnx\n"
+    "cameo prepare net.onnx --loss mse --optimizer sgd --dump-after loss=loss.onnx # a pass",
+    "0 if it was written, 1 if the model cannot be trained", options, 0, 1);

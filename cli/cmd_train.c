@@ -103,7 +103,11 @@ static int refuse_flags(void)
 
     for (size_t i = 0; (name = cli_training_given_at(i)); i++)
         cli_complain("train: the model carries its training, %s would contradict it", name);
-    if (!cli_training_given_at(0))
+    const bool prepares = cli_training.without || cli_training.dumps.count;
+    if (prepares)
+        cli_complain("train: the model carries its training, %s is about preparing one",
+                     cli_training.without ? "--prepare-without" : "--dump-after");
+    if (!prepares && !cli_training_given_at(0))
         return CLI_YES;
     cli_complain("train: 'cameo strip' removes the training");
     return CLI_USAGE;
@@ -151,6 +155,9 @@ static int prepare(struct train_run *run)
 
         prepare_options.schedule_steps = (planned_updates(run) + every - 1) / every;
     }
+    code = cli_training_dump("train", run->model, &prepare_options);
+    if (code != CLI_YES)
+        return code;
     if (cameo_model_prepare(run->model, &prepare_options, &report, &err) != CAMEO_OK)
         return cli_training_refuse(report, false, &err);
     cli_training_tell(report);
@@ -468,6 +475,7 @@ static const struct cli_option options[] = {
      &settings.memory_limit},
     CLI_PLACEMENT_OPTIONS,
     CLI_TRAINING_OPTIONS,
+    CLI_PREPARE_PASS_OPTIONS("--prepare-without"),
     {0},
 };
 

@@ -33,6 +33,50 @@ int cli_save(const struct cameo_model *model, const char *path)
     return code;
 }
 
+enum { PASS_NAME_MAX = 64 };
+
+int cli_dump_after(const char *command, const struct cli_texts *dumps, cli_dump_fn *write,
+                   const void *arg)
+{
+    int code = CLI_YES;
+
+    for (size_t i = 0; i < dumps->count && code == CLI_YES; i++) {
+        const char *equals = strchr(dumps->items[i], '=');
+        char what[80];
+
+        snprintf(what, sizeof what, "%s: --dump-after", command);
+        code = cli_may_save(what, equals ? equals + 1 : NULL);
+    }
+    for (size_t i = 0; i < dumps->count && code == CLI_YES; i++) {
+        const char *text = dumps->items[i], *equals = strchr(text, '=');
+        const size_t size = equals ? (size_t)(equals - text) : 0;
+        char name[PASS_NAME_MAX];
+
+        if (!size || !equals[1]) {
+            cli_complain("%s: --dump-after needs PASS=FILE, not '%s'", command, text);
+            return CLI_USAGE;
+        }
+        snprintf(name, sizeof name, "%.*s", (int)size, text);
+        code = write(arg, name, equals + 1);
+    }
+    return code;
+}
+
+int cli_list_passes(bool (*tell)(size_t index, struct cameo_pass *out))
+{
+    struct cameo_pass pass = CAMEO_PASS_INIT;
+    int width = 12;
+
+    for (size_t i = 0; tell(i, &pass); i++)
+        width = (int)strlen(pass.name) > width ? (int)strlen(pass.name) : width;
+    for (size_t i = 0; tell(i, &pass); i++)
+        printf("%-*s %s%s\n", width, pass.name, pass.summary,
+               pass.required     ? " (cannot be left out)"
+               : pass.on_request ? " (on request)"
+                                 : "");
+    return cli_flush(stdout, "standard output");
+}
+
 int cli_edit_begin(const char *command, const char *path, const char *out,
                    struct cameo_model **model)
 {

@@ -11,6 +11,15 @@ int cli_save(const struct cameo_model *model, const char *path);
  * saved. */
 int cli_save_files(const struct cameo_model *model, const char *path, struct cli_saved *saved);
 
+/* PASS=FILE, any number of times: all files are checked, then write is called for each, until it
+ * gives another exit code than CLI_YES. */
+typedef int cli_dump_fn(const void *arg, const char *pass, const char *path);
+int cli_dump_after(const char *command, const struct cli_texts *dumps, cli_dump_fn *write,
+                   const void *arg);
+
+/* The passes as lines: name, what it does, whether it always runs. */
+int cli_list_passes(bool (*tell)(size_t index, struct cameo_pass *out));
+
 /* What edits share: loads the model, or says why not; checks that there is a file to write. */
 int cli_edit_begin(const char *command, const char *path, const char *out,
                    struct cameo_model **model);

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "training_flags.h"
 
+#include "derive.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -88,6 +90,7 @@ int cli_training_read(const char *command, struct cameo_prepare_options *out)
     out->train = f->train;
     out->freeze = f->freeze;
     out->settings = f->settings;
+    out->without = f->without;
     out->no_decay = f->no_decay;
     out->no_decay_vectors = f->no_decay_vectors;
     out->lr_for = f->lr_for;
@@ -172,6 +175,37 @@ const char *cli_training_given_at(size_t number)
         if (cli_training_flag(i, &name) && number-- == 0)
             return name;
     return NULL;
+}
+
+struct dumping {
+    const struct cameo_model *model;
+    struct cameo_prepare_options options;
+};
+
+static int dump(const void *arg, const char *pass, const char *path)
+{
+    const struct dumping *dumping = arg;
+    struct cameo_prepare_options options = dumping->options;
+    const struct cameo_preparation *report = NULL;
+    struct cameo_model *copy;
+    struct cameo_error err;
+
+    if (cameo_model_copy(dumping->model, &copy, &err) != CAMEO_OK)
+        return cli_fail(&err);
+    options.until = pass;
+    const int code = cameo_model_prepare(copy, &options, &report, &err) == CAMEO_OK
+                         ? cli_save(copy, path)
+                         : cli_training_refuse(report, false, &err);
+    cameo_model_free(copy);
+    return code;
+}
+
+int cli_training_dump(const char *command, const struct cameo_model *model,
+                      const struct cameo_prepare_options *prepare)
+{
+    const struct dumping dumping = {model, *prepare};
+
+    return cli_dump_after(command, &cli_training.dumps, dump, &dumping);
 }
 
 void cli_training_tell(const struct cameo_preparation *report)

@@ -15,6 +15,8 @@ struct cli_training_flags {
     const char *clip_norm, *accumulate, *train, *freeze, *class_axis, *settings;
     const char *no_decay, *lr_for, *warmup_from;
     bool keep_opset, keep_tied, keep_untied, no_decay_vectors;
+    const char *without;    /* passes of the preparation */
+    struct cli_texts dumps; /* PASS=FILE, of the same */
 };
 extern struct cli_training_flags cli_training;
 
@@ -108,6 +110,15 @@ extern struct cli_training_flags cli_training;
             CLI_FLAG, &cli_training.keep_opset                                                       \
     }
 
+/* Rows of commands that prepare and say how: without is what they call the flag for it. */
+#define CLI_PREPARE_PASS_OPTIONS(without_flag)                                                     \
+    {without_flag,         NULL, "PASSES", "leave out these passes of the preparation", CLI_TEXT,  \
+     &cli_training.without},                                                                       \
+    {                                                                                              \
+        "--dump-after", NULL, "PASS=FILE", "write the model as it is after a pass of it",          \
+            CLI_TEXTS, &cli_training.dumps                                                         \
+    }
+
 /* What the flags say; complains about each that says nonsense and returns CLI_USAGE. */
 int cli_training_read(const char *command, struct cameo_prepare_options *out);
 /* Flags that say what a training is like, by number: what was given with one, NULL: nothing. */
@@ -115,6 +126,9 @@ size_t cli_training_flag_count(void);
 const char *cli_training_flag(size_t number, const char **name);
 /* Names of those that were given, by number; NULL past the last. */
 const char *cli_training_given_at(size_t number);
+/* Writes what --dump-after asks for; the model stays as it is. Gives the exit code. */
+int cli_training_dump(const char *command, const struct cameo_model *model,
+                      const struct cameo_prepare_options *prepare);
 /* The preparation on stderr: what was changed. */
 void cli_training_tell(const struct cameo_preparation *report);
 /* A failed one: every blocker on a line of its own. listed: the choices are on stdout. Gives the

@@ -2507,13 +2507,19 @@ struct cameo_prepare_options {
     bool no_decay_vectors;
     /* Further settings of the optimizer or the loss, "rho=0.95,gamma=1"; NULL: their defaults */
     const char *settings;
+    /* Passes of the preparation, see cameo_prepare_pass: those to leave out, separated by commas;
+     * NULL: none */
+    const char *without;
+    /* Stop after this pass: the model is then what the passes made of it so far, as one graph until
+     * training info is written; NULL: after all */
+    const char *until;
 };
 
 #define CAMEO_PREPARE_OPTIONS_INIT                                                                 \
     {                                                                                              \
         sizeof(struct cameo_prepare_options), 0, 0, 0, 0, -1, -1, -1, -1, -1, -1,                  \
             CAMEO_SCHEDULE_CONSTANT, 0, 0, 0.1, 0, 1, 0, 0, false, 1, false, false, 0, 0, -1,      \
-            false, 0                                                                               \
+            false, 0, 0, 0                                                                         \
     }
 
 /* Whether an initializer is trained, and why or why not. */
@@ -2858,6 +2864,9 @@ struct cameo_pass {
 
 /* The passes in the order they run; one may be there twice. False past the end. */
 CAMEO_API bool cameo_pass(size_t index, struct cameo_pass *out);
+
+/* The same of the passes that cameo_model_prepare runs. */
+CAMEO_API bool cameo_prepare_pass(size_t index, struct cameo_pass *out);
 
 /* Lists hold names of passes, parted by commas. */
 struct cameo_optimize_options {

@@ -138,7 +138,9 @@ def prepare_options(options: dict[str, Any]) -> dict[str, Any]:
             made[name] = ";".join(f"{key}={_check.number(f'lr_for[{key!r}]', x)!r}" for key, x in value.items())
         elif name in ("train", "freeze", "no_decay"):
             _check.text(name, value, "a regular expression over names of initializers, such as '^(a|b)$'")
-        elif name in ("loss", "optimizer", "output", "target", "schedule"):
+        elif name == "without":
+            made[name] = _listed(value)
+        elif name in ("loss", "optimizer", "output", "target", "schedule", "until"):
             _check.text(name, value)
         elif name == "settings":
             if not isinstance(value, Mapping):
@@ -502,7 +504,8 @@ class Model(_check.Fixed):
                 keep_tied: bool = False, keep_untied: bool = False,
                 settings: Mapping[str, float] | None = None, no_decay: str | None = None,
                 no_decay_vectors: bool = False, lr_for: Mapping[str, float] | None = None,
-                warmup_from: float | None = None) -> Model:
+                warmup_from: float | None = None, without: str | Iterable[str] | None = None,
+                until: str | None = None) -> Model:
         """Makes the model trainable and returns it; report says what is trained and why.
 
         loss is cross-entropy, nll, mse, l1, huber, bce, bce-logits, a model file, or "output:NAME" for one that the
@@ -513,6 +516,8 @@ class Model(_check.Fixed):
         regular expressions over names of initializers. settings are further numbers of the optimizer or the loss, such as
         {"rho": 0.95}. Weights whose names match no_decay have no weight decay, nor have biases and scales of norms with
         no_decay_vectors; lr_for gives rates by expression; warmup_from is where a warmup begins, 0 as Hugging Face's.
+        without leaves out passes of the preparation ('cameo prepare --list-passes' names them); until stops after one,
+        and the model is what it left.
 
         >>> import cameo
         >>> model = cameo.load('''<ir_version: 8, opset_import: ["" : 17]>
@@ -530,7 +535,8 @@ class Model(_check.Fixed):
             schedule_steps=schedule_steps, schedule_factor=schedule_factor, clip_norm=clip_norm,
             accumulate=accumulate, train=train, freeze=freeze, keep_opset=keep_opset, class_axis=class_axis,
             keep_tied=keep_tied, keep_untied=keep_untied, settings=settings, no_decay=no_decay,
-            no_decay_vectors=no_decay_vectors, lr_for=lr_for, warmup_from=warmup_from)))
+            no_decay_vectors=no_decay_vectors, lr_for=lr_for, warmup_from=warmup_from, without=without,
+            until=until)))
         return self._become(row[0], preparation(row[1]))
 
     def strip(self) -> Model:

@@ -52,19 +52,21 @@ bool ext_prepare_options(PyObject *dict, struct cameo_prepare_options *o)
                             "warmup_from",
                             "no_decay_vectors",
                             "settings",
+                            "without",
+                            "until",
                             NULL};
     int schedule = 0, keep_opset = 0, keep_tied = 0, keep_untied = 0, no_decay_vectors = 0;
     long long warmup = o->warmup, steps = o->schedule_steps, accumulate = o->accumulate,
               axis = o->class_axis;
     PyObject *none = PyTuple_New(0);
 
-    if (!none ||
-        !PyArg_ParseTupleAndKeywords(
-            none, dict, "|$zzzzddddddiLLddLzzpLppzzdpz", names, &o->loss, &o->output, &o->target,
-            &o->optimizer, &o->lr, &o->momentum, &o->weight_decay, &o->beta1, &o->beta2,
-            &o->epsilon, &schedule, &warmup, &steps, &o->schedule_factor, &o->clip_norm,
-            &accumulate, &o->train, &o->freeze, &keep_opset, &axis, &keep_tied, &keep_untied,
-            &o->no_decay, &o->lr_for, &o->warmup_from, &no_decay_vectors, &o->settings)) {
+    if (!none || !PyArg_ParseTupleAndKeywords(
+                     none, dict, "|$zzzzddddddiLLddLzzpLppzzdpzzz", names, &o->loss, &o->output,
+                     &o->target, &o->optimizer, &o->lr, &o->momentum, &o->weight_decay, &o->beta1,
+                     &o->beta2, &o->epsilon, &schedule, &warmup, &steps, &o->schedule_factor,
+                     &o->clip_norm, &accumulate, &o->train, &o->freeze, &keep_opset, &axis,
+                     &keep_tied, &keep_untied, &o->no_decay, &o->lr_for, &o->warmup_from,
+                     &no_decay_vectors, &o->settings, &o->without, &o->until)) {
         Py_XDECREF(none);
         return false;
     }

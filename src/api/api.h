@@ -47,8 +47,10 @@ struct cameo_model {
     size_t note_count;
     bool has_notes;
     struct cm_api_log log;
-    struct cm_api_graphs *graphs; /* made when somebody asks for one */
-    struct cm_map by_name;        /* initializers: index of the first of a name */
+    struct cm_api_graphs *graphs;                /* made when somebody asks for one */
+    struct cm_map by_name;                       /* initializers: index of the first of a name */
+    const struct cm_prepared_training *prepared; /* for the first trainer; NULL once it is taken, or
+                                                    the model is changed */
 };
 
 /* Fills everything from summary on; scratch is free for reuse afterwards. */

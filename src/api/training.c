@@ -94,6 +94,23 @@ static void keep_text(struct cm_arena *arena, const char **text)
     *text = *text ? cm_arena_str(arena, cm_str(*text)).data : NULL;
 }
 
+/* Makes the trainer of the graph that the preparation made, if that is still the model. Otherwise
+ * the trainer imports the model, which reports all blockers. */
+static bool take_prepared(struct new_call *call, struct cm_model_file *file,
+                          const struct cm_trainer_options *given)
+{
+    struct cameo_trainer *t = call->trainer;
+    struct cm_trainer_options options = *given;
+    struct cm_findings unheard = {.arena = &t->arena};
+    struct cm_error unsaid = {0};
+
+    options.prepared = t->model->prepared;
+    options.findings = &unheard;
+    t->model->prepared = NULL;
+    return options.prepared && !t->options.registry &&
+           cm_trainer_new(&t->arena, file, &options, &t->trainer, &unsaid) == CM_OK;
+}
+
 static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
 {
     struct new_call *call = arg;
@@ -120,7 +137,8 @@ static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
         return cm_fail(&call->err, CM_NO_MEMORY, "no memory for the operators");
     struct cm_model_file *file;
     CM_TRY(cm_api_today(t->model->file, &t->arena, &file, &call->err));
-    CM_TRY(cm_trainer_new(&t->arena, file, &options, &t->trainer, &call->err));
+    if (!take_prepared(call, file, &options))
+        CM_TRY(cm_trainer_new(&t->arena, file, &options, &t->trainer, &call->err));
     describe(t);
     return CM_OK;
 }

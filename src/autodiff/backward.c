@@ -7,6 +7,7 @@
 #include "base/array.h"
 #include "graph/clone.h"
 #include "graph/function.h"
+#include "graph/module_counts.h"
 
 struct walk {
     const struct cm_autodiff *what;
@@ -373,6 +374,7 @@ enum cm_status cm_autodiff_emit(const struct cm_autodiff *what, cm_value *grads,
 {
     struct walk walk;
     walk_init(&walk, what->graph->module, what, err);
+    cm_module_counts(walk.module)->derivatives += !what->local;
     const enum cm_status status = emit(&walk, grads);
     cm_graph_set_outputs(walk.holder, NULL, 0);
     return status;

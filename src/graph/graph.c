@@ -41,6 +41,11 @@ struct cm_module *cm_module_new(struct cm_arena *arena, const struct cm_module_o
     return module;
 }
 
+struct cm_module_counts *cm_module_counts(struct cm_module *module)
+{
+    return &module->counts;
+}
+
 struct cm_arena *cm_module_arena(const struct cm_module *module)
 {
     return module->arena;

@@ -763,6 +763,7 @@ enum cm_status cm_module_import(struct cm_module *module, const struct cm_model_
         cm_import_list_missing(context);
     module->context = context;
     module->model = model;
+    module->counts.imports++;
     module->build_body = build_body;
     struct cm_graph *graph = cm_graph_new(module, NULL, model->graph->name);
     const struct cm_graph_proto *parts[2];

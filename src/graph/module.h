@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "graph/graph.h"
+#include "graph/module_counts.h"
 #include "graph/op.h"
 
 enum { VALUES_PER_CHUNK = 256, OPERATORS_KEPT = 64 };
@@ -48,6 +49,7 @@ struct cm_module {
     struct cm_import_context *context;  /* of the import under way; NULL otherwise */
     const struct cm_model_proto *model; /* imported last; NULL: none */
     int64_t channel_block;              /* 0: not asked for */
+    struct cm_module_counts counts;
 };
 
 /* Looks an operator up in the module's registry. A model has few kinds of nodes, and many of each:

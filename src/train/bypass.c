@@ -8,7 +8,7 @@
 
 enum { CHAIN_MAX = 32 };
 
-struct chain {
+struct cm_loss_chain {
     struct cm_preparation *p;
     const struct cm_node *nodes[CHAIN_MAX]; /* from the output to the one being looked at */
     size_t count;
@@ -22,7 +22,7 @@ static bool has_rank(const struct cm_type *type)
 
 /* Walks back over nodes that hand on each element; true when a Softmax or Sigmoid is behind them.
  */
-static bool find_last(struct chain *c, cm_value value)
+static bool find_last(struct cm_loss_chain *c, cm_value value)
 {
     while (c->count < CHAIN_MAX) {
         const struct cm_node *node = cm_value_get(c->p->inference->module, value)->node;
@@ -42,7 +42,7 @@ static bool find_last(struct chain *c, cm_value value)
     return false;
 }
 
-static int64_t softmax_axis(const struct chain *c, const struct cm_type *type)
+static int64_t softmax_axis(const struct cm_loss_chain *c, const struct cm_type *type)
 {
     const int64_t axis = cm_node_int(c->last, c->last->op->probability_axis);
 
@@ -72,7 +72,7 @@ static bool is_same_axis(const struct cm_type *a, int64_t axis_a, const struct c
 }
 
 /* Do the nodes of the chain keep the order of elements, and their shape too? */
-static bool keeps_order(const struct chain *c, bool *same_shape)
+static bool keeps_order(const struct cm_loss_chain *c, bool *same_shape)
 {
     *same_shape = true;
     for (size_t i = 0; i < c->count; i++) {
@@ -88,7 +88,7 @@ static bool keeps_order(const struct chain *c, bool *same_shape)
 }
 
 /* Do the classes of a Softmax end up along the axis that the loss takes for them? */
-static bool is_over_classes(const struct chain *c, cm_value prediction, int class_axis)
+static bool is_over_classes(const struct cm_loss_chain *c, cm_value prediction, int class_axis)
 {
     const struct cm_type *before = cm_preparation_type(c->p, c->last->outputs[0]);
     const struct cm_type *after = cm_preparation_type(c->p, prediction);
@@ -103,7 +103,7 @@ static bool is_over_classes(const struct chain *c, cm_value prediction, int clas
 }
 
 /* The nodes between it and the output, behind what is before it. */
-static cm_value replay(const struct chain *c, cm_value value)
+static cm_value replay(const struct cm_loss_chain *c, cm_value value)
 {
     struct cm_preparation *p = c->p;
 
@@ -127,7 +127,7 @@ static cm_value replay(const struct chain *c, cm_value value)
 }
 
 /* A loss reads `takes`; the model gives something else, and it cannot be bypassed. */
-static void warn(const struct chain *c, cm_value prediction, const char *takes)
+static void warn(const struct cm_loss_chain *c, cm_value prediction, const char *takes)
 {
     const struct cm_str name = cm_preparation_name_of(c->p, prediction);
 
@@ -139,7 +139,7 @@ static void warn(const struct chain *c, cm_value prediction, const char *takes)
 }
 
 /* Is the node the one that the loss contains? */
-static bool is_contained(const struct chain *c, const struct cm_loss_rule *rule,
+static bool is_contained(const struct cm_loss_chain *c, const struct cm_loss_rule *rule,
                          cm_value prediction, int class_axis)
 {
     const bool is_softmax = c->last->op->probability_axis != NULL;
@@ -149,23 +149,30 @@ static bool is_contained(const struct chain *c, const struct cm_loss_rule *rule,
                : rule->contains == CM_CONTAINS_SIGMOID && !is_softmax;
 }
 
-cm_value cm_bypass(struct cm_preparation *p, const struct cm_loss_rule *rule, cm_value prediction,
-                   int class_axis)
+void cm_bypass(struct cm_preparation *p, const struct cm_loss_rule *rule, int class_axis)
 {
-    struct chain c = {.p = p};
+    struct cm_loss_chain *c = CM_NEW(p->arena, struct cm_loss_chain);
     bool fits = false;
 
-    if (rule && rule->reads && find_last(&c, prediction)) {
-        fits = is_contained(&c, rule, prediction, class_axis);
+    *c = (struct cm_loss_chain){.p = p};
+    if (rule && rule->reads && find_last(c, p->prediction)) {
+        fits = is_contained(c, rule, p->prediction, class_axis);
         if (!fits)
-            warn(&c, prediction, rule->reads);
+            warn(c, p->prediction, rule->reads);
     }
-    const cm_value from = fits ? c.last->inputs[0].value : prediction;
-    cm_training_mode(p, from);
-    if (!fits)
-        return cm_clone_of(&p->moved, from);
-    const struct cm_str name = cm_preparation_name_of(p, from);
+    p->bypassed = fits ? c : NULL;
+    p->read = fits ? c->last->inputs[0].value : p->prediction;
+}
+
+cm_value cm_bypass_end(struct cm_preparation *p, const struct cm_loss_rule *rule)
+{
+    const struct cm_loss_chain *c = p->bypassed;
+    const cm_value value = cm_clone_of(&p->moved, p->read);
+
+    if (!c)
+        return value;
+    const struct cm_str name = cm_preparation_name_of(p, p->read);
     cm_preparation_note(p, "the loss reads '%.*s', before the final %.*s: %s contains one",
-                        CM_STR_FMT(name), CM_STR_FMT(c.last->op_type), rule->name);
-    return replay(&c, cm_clone_of(&p->moved, from));
+                        CM_STR_FMT(name), CM_STR_FMT(c->last->op_type), rule->name);
+    return replay(c, value);
 }

@@ -285,7 +285,7 @@ static cm_value apply_graph(struct foreign *f, const cm_value *given)
     return result;
 }
 
-static enum cm_status foreign_loss(struct cm_preparation *p, cm_value prediction, cm_value *loss)
+static enum cm_status foreign_loss(struct cm_preparation *p, cm_value prediction)
 {
     struct foreign f = {.p = p};
     const char *path = p->options->loss;
@@ -310,7 +310,7 @@ static enum cm_status foreign_loss(struct cm_preparation *p, cm_value prediction
         check_operator(&f, &f.graph->node.items[i]);
     const cm_value result = apply_graph(&f, given);
     p->build.status = cm_error_context(p->err, p->build.status, "loss %s", path);
-    *loss = cm_preparation_call(p, mean(p, result), cm_preparation_name(p, "loss"));
+    p->loss = cm_preparation_call(p, mean(p, result), cm_preparation_name(p, "loss"));
     return CM_OK;
 }
 
@@ -333,20 +333,29 @@ static cm_value widen(struct cm_preparation *p, cm_value prediction, const struc
                                cm_preparation_name(p, "loss.prediction"));
 }
 
-enum cm_status cm_loss(struct cm_preparation *p, cm_value prediction, cm_value *loss)
+void cm_loss_choose(struct cm_preparation *p)
 {
     const char *name = p->options->loss;
     const struct cm_loss_rule *rule = cm_loss_rule_find(name);
-    const bool by_class = rule && rule->target == CM_TARGET_CLASSES;
-    const struct cm_type *type = cm_preparation_type(p, prediction);
+    const struct cm_type *type = cm_preparation_type(p, p->prediction);
     const bool by_sequence = rule && rule->target == CM_TARGET_SEQUENCES;
-    const int axis = by_class ? class_axis(p, type) : -1;
 
-    if (axis < 0 && p->options->class_axis != 1)
+    p->class_axis = rule && rule->target == CM_TARGET_CLASSES ? class_axis(p, type) : -1;
+    if (p->class_axis < 0 && p->options->class_axis != 1)
         cm_preparation_block(p, "%s does not use classes: class_axis does not apply", name);
-    const cm_value from = cm_bypass(p, rule, prediction, by_sequence ? type->rank - 1 : axis);
+    cm_bypass(p, rule, by_sequence ? type->rank - 1 : p->class_axis);
+}
+
+enum cm_status cm_loss(struct cm_preparation *p)
+{
+    const char *name = p->options->loss;
+    const struct cm_loss_rule *rule = cm_loss_rule_find(name);
+    const struct cm_type *type = cm_preparation_type(p, p->prediction);
+    const int axis = p->class_axis;
+    const cm_value from = cm_bypass_end(p, rule);
+
     if (!rule && is_file(name))
-        return foreign_loss(p, from, loss);
+        return foreign_loss(p, from);
     if (axis == 1 && type->rank > 2) {
         const struct cm_str called = cm_preparation_name_of(p, from);
         cm_preparation_note(p, "axis 1 of '%.*s' is over classes; class_axis names another",
@@ -354,12 +363,13 @@ enum cm_status cm_loss(struct cm_preparation *p, cm_value prediction, cm_value *
     }
     cm_value x = widen(p, from, &type), y = 0;
     if (rule)
-        y = by_sequence ? add_sequences(p, type) : add_target(p, type, axis);
+        y = rule->target == CM_TARGET_SEQUENCES ? add_sequences(p, type)
+                                                : add_target(p, type, axis);
     if (axis > 1)
         x = classes_first(p, x, axis, type->rank);
     const struct cm_str called = cm_preparation_name(p, "loss");
-    *loss = cm_preparation_call(p, rule ? apply_rule(p, rule, called, x, y) : mean(p, x), called);
-    if (by_class) {
+    p->loss = cm_preparation_call(p, rule ? apply_rule(p, rule, called, x, y) : mean(p, x), called);
+    if (rule && rule->target == CM_TARGET_CLASSES) {
         const struct cm_str share = cm_preparation_name(p, "accuracy");
         cm_preparation_give(p, cm_preparation_call(p, accuracy(p, share, x, y), share));
     }

@@ -410,5 +410,68 @@ enum cm_status cm_preparation_write(struct cm_preparation *p)
     p->model->training_info.items = training;
     p->model->training_info.count = 1;
     cm_msg_set(&p->model->msg, CM_MODEL_TRAINING_INFO);
+    struct cm_prepared_training *made = CM_NEW(p->arena, struct cm_prepared_training);
+    *made = (struct cm_prepared_training){p->inference, p->build.graph, p->reset};
+    p->report->made = made;
+    return CM_OK;
+}
+
+/* ---- what there is so far ---- */
+
+static void add_once(cm_value *list, size_t *count, cm_value value)
+{
+    size_t i = 0;
+
+    while (i < *count && list[i] != value)
+        i++;
+    if (value && i == *count)
+        list[(*count)++] = value;
+}
+
+/* The prediction, or all that the file lists before that is chosen; then what of the algorithm
+ * nothing reads yet. */
+static cm_value *list_ends(struct cm_preparation *p, size_t *count)
+{
+    const struct cm_value_infos *listed = &p->model->graph->output;
+    cm_value *list =
+        CM_NEW_ARRAY(p->arena, cm_value, listed->count + p->outputs.count + p->n_weights + 3);
+
+    *count = 0;
+    for (size_t i = 0; !p->inference->n_outputs && i < listed->count; i++)
+        add_once(list, count, cm_graph_find(p->inference, listed->items[i].name));
+    for (size_t i = 0; i < p->inference->n_outputs; i++)
+        add_once(list, count, p->inference->outputs[i].value);
+    if (!p->build.graph)
+        return list;
+    add_once(list, count, p->loss ? p->loss : cm_clone_of(&p->moved, p->read));
+    for (size_t i = 0; i < p->outputs.count; i++)
+        add_once(list, count, p->outputs.items[i]);
+    for (size_t i = 0; i < p->n_weights; i++)
+        add_once(list, count, p->weights[i].gradient);
+    return list;
+}
+
+enum cm_status cm_preparation_show(struct cm_preparation *p)
+{
+    static const struct cm_write_options options = {.fresh = true, .untouched = true};
+    struct cm_write_report report;
+    struct cm_model_file *written;
+    struct cm_clone clone;
+    struct cm_graph *graph;
+    size_t count;
+
+    if (!p->inference || p->model->training_info.count)
+        return CM_OK; /* the messages are what there is */
+    CM_TRY(cm_preparation_verdict(p));
+    CM_TRY(p->build.status);
+    const struct cm_prepared_training both = {.inference = p->inference,
+                                              .algorithm = p->build.graph};
+    CM_TRY(cm_training_join(&both, NULL, &clone, &graph, p->err));
+    cm_value *ends = list_ends(p, &count);
+    for (size_t i = 0; i < count; i++)
+        ends[i] = cm_clone_operand(&clone, graph, p->inference, ends[i]);
+    cm_graph_set_outputs(graph, ends, count);
+    CM_TRY(cm_write_model(graph, p->file, &options, p->arena, &written, &report, p->err));
+    p->file->model = written->model;
     return CM_OK;
 }

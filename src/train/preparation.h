@@ -43,6 +43,14 @@ struct cm_prepared_binding {
     cm_value state, next;
 };
 
+struct cm_trained_weight {
+    cm_value value, gradient;
+    size_t group; /* of the plan */
+};
+
+struct cm_loss_chain; /* bypass.c */
+struct cm_trainables;
+
 struct cm_preparation {
     struct cm_arena *arena;
     struct cm_model_file *file;
@@ -73,11 +81,20 @@ struct cm_preparation {
     struct cm_flag_group *rates;           /* of the flags, as are: */
     size_t n_rates;
     struct cm_flag_group no_decay;
-    struct cm_map planned;         /* with a plan of the options: names to groups, from 1 */
-    struct cm_map gone;            /* names of what it loses to them, to 1; to 2 in bodies */
-    const regex_t *train, *freeze; /* NULL: not given, or no such thing */
-    size_t left_frozen;            /* weights in functions that freeze matches */
-    bool is_misused;               /* what is blocked now is wrong whatever the model */
+    struct cm_map planned;                /* with a plan of the options: names to groups, from 1 */
+    struct cm_map gone;                   /* names of what it loses to them, to 1; to 2 in bodies */
+    const regex_t *train, *freeze;        /* NULL: not given, or no such thing */
+    size_t left_frozen;                   /* weights in functions that freeze matches */
+    bool is_misused;                      /* what is blocked now is wrong whatever the model */
+    struct cm_str output;                 /* that the loss reads */
+    cm_value prediction, read;            /* its value; and what the loss reads of it */
+    const struct cm_loss_chain *bypassed; /* the nodes between them; NULL: none */
+    int class_axis;                       /* of the prediction; -1: the loss has no classes */
+    size_t blocked_before_loss;
+    cm_value loss; /* 0: it could not be built */
+    struct cm_trainables *candidates;
+    struct cm_trained_weight *weights;
+    size_t n_weights;
     struct cm_error *err;
 };
 
@@ -156,6 +173,8 @@ void cm_node_proto_read(struct cm_arena *arena, struct cm_node_proto *node, size
 void cm_preparation_write_inference(struct cm_preparation *p);
 /* The same, or the whole inference graph where it must be, and the training info. */
 enum cm_status cm_preparation_write(struct cm_preparation *p) CM_MUST_CHECK;
+/* The file's model becomes what there is by now, inference graph and algorithm in one graph. */
+enum cm_status cm_preparation_show(struct cm_preparation *p) CM_MUST_CHECK;
 
 /* ---- the steps of preparing, each in a file of its own ---- */
 
@@ -187,26 +206,27 @@ enum cm_status cm_lift_functions(struct cm_preparation *p) CM_MUST_CHECK;
 void cm_retie(struct cm_preparation *p);
 /* untie.c: tensors that the exporter merged become initializers of their own; and those that are
  * not trained after all go back. */
-struct cm_trainables;
 void cm_untie(struct cm_preparation *p);
 void cm_untie_settle(struct cm_preparation *p, struct cm_trainables *list);
 
 /* folding_notes.c: says which parameters of the network the exporter folded or dropped. */
 void cm_tell_folding(struct cm_preparation *p, const struct cm_trainables *list);
 
-/* training_mode.c: copies of the nodes that y needs and that compute otherwise in training, or read
- * what such a node computes. */
-void cm_training_mode(struct cm_preparation *p, cm_value y);
+/* training_mode.c: copies of the nodes that p->read needs and that compute otherwise in training,
+ * or read what such a node computes. */
+void cm_training_mode(struct cm_preparation *p);
 /* Is an operand of a node a running statistic? Does a node read this value as one? */
 bool cm_operand_is_statistic(const struct cm_node *node, int index);
 bool cm_value_is_statistic(const struct cm_module *module, cm_value value);
-/* bypass.c: the forward pass in training, up to what the loss reads: the prediction, or what is
- * before its Softmax or Sigmoid where the loss brings its own. */
-cm_value cm_bypass(struct cm_preparation *p, const struct cm_loss_rule *rule, cm_value prediction,
-                   int class_axis); /* rule: NULL for losses that are not of data/training/ */
-/* loss_rules.c: the scalar that is made small, computed from the prediction. What cannot be built
- * is for p->build to remember. */
-enum cm_status cm_loss(struct cm_preparation *p, cm_value prediction, cm_value *loss) CM_MUST_CHECK;
+/* bypass.c: what the loss reads (p->read): the prediction, or what is before its Softmax or Sigmoid
+ * where the loss brings its own; and once the forward pass in training is there, its value in that,
+ * with what stood between done again. rule: NULL for losses that are not of data/training/. */
+void cm_bypass(struct cm_preparation *p, const struct cm_loss_rule *rule, int class_axis);
+cm_value cm_bypass_end(struct cm_preparation *p, const struct cm_loss_rule *rule);
+/* loss_rules.c: what the loss reads; then p->loss, the scalar that is made small. What cannot be
+ * built is for p->build to remember. */
+void cm_loss_choose(struct cm_preparation *p);
+enum cm_status cm_loss(struct cm_preparation *p) CM_MUST_CHECK;
 bool cm_loss_is_known(const char *name);
 /* plan.c: what the settings of the options say for this name; otherwise if they do not. */
 double cm_preparation_setting(const struct cm_preparation *p, const char *name, double otherwise);
@@ -220,10 +240,6 @@ size_t cm_update_group_of(struct cm_preparation *p, struct cm_str name, int rank
 /* Blocks where an expression of a flag matches no weight that is trained. */
 void cm_update_check_groups(struct cm_preparation *p);
 /* update.c: what is done with the gradients. */
-struct cm_trained_weight {
-    cm_value value, gradient;
-    size_t group; /* of the plan */
-};
 void cm_update(struct cm_preparation *p, const struct cm_trained_weight *weights, size_t count);
 
 /* ---- lift.c: what nodes hold ---- */

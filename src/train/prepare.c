@@ -4,7 +4,6 @@
 
 #include "graph/called_functions.h"
 #include "train/preparation.h"
-#include "train/step.h"
 #include "train/trainables.h"
 #include "training_names.h"
 
@@ -132,9 +131,11 @@ static struct cm_attribute_proto name_list(struct cm_preparation *p, const char 
 
 /* The operands of a Gradient node in a graph are what the file lists and, behind that, what its
  * attributes name: y, then xs, then zs. */
-static void add_gradient(struct cm_preparation *p, cm_value loss, struct cm_trained_weight *weights,
-                         size_t count)
+static void add_gradient(struct cm_preparation *p)
 {
+    struct cm_trained_weight *weights = p->weights;
+    const cm_value loss = p->loss;
+    const size_t count = p->n_weights;
     const size_t room = cm_module_value_count(p->inference->module);
     cm_value *inputs = CM_NEW_ARRAY(p->arena, cm_value, 2 * room + 1);
     cm_value *gradients = CM_NEW_ARRAY(p->arena, cm_value, count);
@@ -161,71 +162,10 @@ static void add_gradient(struct cm_preparation *p, cm_value loss, struct cm_trai
     }
 }
 
-/* ---- all ---- */
+/* ---- the passes ---- */
 
-static void add_updates(struct cm_preparation *p, const struct cm_trainables *list, cm_value loss)
+static enum cm_status check_settings(struct cm_preparation *p)
 {
-    struct cm_trained_weight *weights =
-        CM_NEW_ARRAY(p->arena, struct cm_trained_weight, list->count);
-    size_t count = 0;
-
-    for (size_t i = 0; i < list->count; i++) {
-        const struct cm_trainable *one = &list->items[i];
-
-        if (!one->trained)
-            continue;
-        struct cm_trained_weight *weight = &weights[count++];
-        const uint64_t group = cm_map_get(&p->planned, one->name, 0);
-        weight->value =
-            one->is_constant ? cm_lift_constant(p, one->value, one->tensor) : one->value;
-        weight->group =
-            group ? group - 1 : cm_update_group_of(p, one->name, (int)one->tensor->dims.count);
-    }
-    cm_update_check_groups(p);
-    add_gradient(p, loss, weights, count);
-    cm_update(p, weights, count);
-}
-
-/* The loss is the first output, whatever was bound before it. */
-static void give_loss(struct cm_preparation *p, cm_value loss)
-{
-    cm_preparation_give(p, loss);
-    memmove(p->outputs.items + 1, p->outputs.items,
-            (p->outputs.count - 1) * sizeof *p->outputs.items);
-    p->outputs.items[0] = loss;
-}
-
-/* The algorithm up to the loss; 0 where it cannot be built, which is said. */
-static enum cm_status add_loss(struct cm_preparation *p, cm_value prediction, cm_value *loss)
-{
-    const size_t known = p->report->findings.violations;
-
-    *loss = 0;
-    cm_preparation_begin(p);
-    CM_TRY(cm_loss(p, prediction, loss));
-    p->report->loss_name = cm_preparation_name_of(p, *loss);
-    if (p->build.status && p->report->findings.violations == known)
-        cm_preparation_block(p, "%s", p->err->text);
-    if (p->build.status)
-        *loss = 0;
-    return CM_OK;
-}
-
-/* The inference graph is for inference; the training has its own copies of what differs. */
-static void turn_off_modes(struct cm_preparation *p)
-{
-    struct cm_modes modes;
-
-    cm_modes_turn_off(p->arena, p->file, &modes);
-    for (size_t i = 0; i < modes.changes.count; i++)
-        cm_preparation_note(p, "%s", cm_str_text(modes.changes.items[i]));
-}
-
-static enum cm_status prepare(struct cm_preparation *p)
-{
-    struct cm_trainables candidates = {0};
-    cm_value loss;
-
     cm_update_check(p);
     p->train = cm_preparation_pattern(p, "train", p->options->train);
     p->freeze = cm_preparation_pattern(p, "freeze", p->options->freeze);
@@ -237,47 +177,229 @@ static enum cm_status prepare(struct cm_preparation *p)
         return cm_preparation_verdict(p);
     }
     p->is_misused = false; /* nothing has looked at the model yet */
-    turn_off_modes(p);
+    return CM_OK;
+}
+
+/* The inference graph is for inference; the training has its own copies of what differs. */
+static enum cm_status turn_off_modes(struct cm_preparation *p)
+{
+    struct cm_modes modes;
+
+    cm_modes_turn_off(p->arena, p->file, &modes);
+    for (size_t i = 0; i < modes.changes.count; i++)
+        cm_preparation_note(p, "%s", cm_str_text(modes.changes.items[i]));
+    return CM_OK;
+}
+
+static enum cm_status find_output(struct cm_preparation *p)
+{
     cm_raise_check(p);
     cm_preparation_take_names(p);
     p->originals = cm_originals_read(p->arena, p->model->graph);
-    const struct cm_str name = choose_output(p);
-    if (!name.data)
-        return cm_preparation_verdict(p);
-    CM_TRY(cm_widen_weights(p));
+    p->output = choose_output(p);
+    return p->output.data ? CM_OK : cm_preparation_verdict(p);
+}
+
+static enum cm_status retie(struct cm_preparation *p)
+{
     if (!p->options->plan && !p->options->keep_untied)
         cm_retie(p);
+    return CM_OK;
+}
+
+static enum cm_status import(struct cm_preparation *p)
+{
     CM_TRY(cm_preparation_import(p));
-    CM_TRY(cm_preparation_require(p, name));
+    return cm_preparation_require(p, p->output);
+}
+
+static enum cm_status lift_functions(struct cm_preparation *p)
+{
     CM_TRY(cm_lift_functions(p));
     if (cm_preparation_rewrites(p))
         CM_TRY(cm_preparation_require_all(p));
-    cm_value prediction = cm_graph_find(p->inference, name);
+    const cm_value prediction = cm_graph_find(p->inference, p->output);
     if (!check_prediction(p, prediction))
         return cm_preparation_verdict(p);
-    cm_graph_set_outputs(p->inference, &prediction, 1);
+    cm_graph_set_outputs(p->inference, &prediction, 1); /* what follows may put another there */
+    return CM_OK;
+}
+
+static enum cm_status lift_bodies(struct cm_preparation *p)
+{
     cm_lift_bodies(p);
+    return CM_OK;
+}
+
+static enum cm_status untie_merged(struct cm_preparation *p)
+{
     if (!p->options->plan) /* which names tensors as they are */
         cm_untie(p);
-    prediction = p->inference->outputs[0].value;
-    p->predicts = cm_preparation_needed(p, prediction);
-    cm_trainables_gather(p, &candidates);
-    cm_trainables_leave_quantized(p, &candidates);
-    cm_trainables_choose(p, &candidates);
-    CM_TRY(add_loss(p, prediction, &loss));
-    cm_trainables_follow(p, &candidates, loss);
-    cm_untie_settle(p, &candidates);
-    cm_trainables_report(p, &candidates);
+    return CM_OK;
+}
+
+static enum cm_status choose(struct cm_preparation *p)
+{
+    p->prediction = p->inference->outputs[0].value;
+    p->predicts = cm_preparation_needed(p, p->prediction);
+    p->candidates = CM_NEW(p->arena, struct cm_trainables);
+    cm_trainables_gather(p, p->candidates);
+    cm_trainables_leave_quantized(p, p->candidates);
+    cm_trainables_choose(p, p->candidates);
+    return CM_OK;
+}
+
+static enum cm_status bypass(struct cm_preparation *p)
+{
+    p->blocked_before_loss = p->report->findings.violations;
+    cm_preparation_begin(p);
+    cm_loss_choose(p);
+    return CM_OK;
+}
+
+static enum cm_status add_training_mode(struct cm_preparation *p)
+{
+    cm_training_mode(p);
+    return CM_OK;
+}
+
+/* The algorithm up to the loss. */
+static enum cm_status add_loss(struct cm_preparation *p)
+{
+    CM_TRY(cm_loss(p));
+    p->report->loss_name = cm_preparation_name_of(p, p->loss);
+    if (p->build.status && p->report->findings.violations == p->blocked_before_loss)
+        cm_preparation_block(p, "%s", p->err->text);
+    if (p->build.status)
+        p->loss = 0;
+    return CM_OK;
+}
+
+static enum cm_status follow(struct cm_preparation *p)
+{
+    cm_trainables_follow(p, p->candidates, p->loss);
+    return CM_OK;
+}
+
+static enum cm_status settle(struct cm_preparation *p)
+{
+    cm_untie_settle(p, p->candidates);
+    cm_trainables_report(p, p->candidates);
+    return CM_OK;
+}
+
+static enum cm_status tell_folding(struct cm_preparation *p)
+{
     if (!p->options->plan)
-        cm_tell_folding(p, &candidates);
+        cm_tell_folding(p, p->candidates);
+    return CM_OK;
+}
+
+/* The loss is the first output, whatever was bound before it. */
+static void give_loss(struct cm_preparation *p)
+{
+    cm_preparation_give(p, p->loss);
+    memmove(p->outputs.items + 1, p->outputs.items,
+            (p->outputs.count - 1) * sizeof *p->outputs.items);
+    p->outputs.items[0] = p->loss;
+}
+
+static enum cm_status differentiate(struct cm_preparation *p)
+{
+    const struct cm_trainables *list = p->candidates;
+
     CM_TRY(cm_preparation_verdict(p));
-    give_loss(p, loss);
-    add_updates(p, &candidates, loss);
-    CM_TRY(cm_preparation_verdict(p));
-    CM_TRY(cm_preparation_write(p));
-    const struct cm_module_options module = {.files = p->file->files,
-                                             .registry = p->file->registry};
-    return cm_step_verify(p->arena, p->model, &module, p->err);
+    give_loss(p);
+    p->weights = CM_NEW_ARRAY(p->arena, struct cm_trained_weight, list->count);
+    for (size_t i = 0; i < list->count; i++) {
+        const struct cm_trainable *one = &list->items[i];
+
+        if (!one->trained)
+            continue;
+        struct cm_trained_weight *weight = &p->weights[p->n_weights++];
+        const uint64_t group = cm_map_get(&p->planned, one->name, 0);
+        weight->value =
+            one->is_constant ? cm_lift_constant(p, one->value, one->tensor) : one->value;
+        weight->group =
+            group ? group - 1 : cm_update_group_of(p, one->name, (int)one->tensor->dims.count);
+    }
+    cm_update_check_groups(p);
+    add_gradient(p);
+    return CM_OK;
+}
+
+static enum cm_status update(struct cm_preparation *p)
+{
+    cm_update(p, p->weights, p->n_weights);
+    return cm_preparation_verdict(p);
+}
+
+struct prepare_pass {
+    struct cm_pass_row row;
+    enum cm_status (*run)(struct cm_preparation *p);
+};
+
+/* clang-format off */
+static const struct prepare_pass passes[] = {
+    {{"settings", "loss, optimizer, schedule and patterns checked", CM_PASS_REQUIRED,
+      "nothing else checks them"}, check_settings},
+    {{"modes", "the inference graph leaves training mode", CM_PASS_REQUIRED,
+      "the inference graph predicts"}, turn_off_modes},
+    {{"output", "the output that the loss reads is found", CM_PASS_REQUIRED,
+      "the loss reads it"}, find_output},
+    {{"widen", "weights of 16 bits that Gradient does not take become floats", CM_PASS_REQUIRED,
+      "such weights cannot be trained otherwise"}, cm_widen_weights},
+    {{"retie", "a weight and its transpose, written twice, become one weight", CM_PASS_USUAL,
+      NULL}, retie},
+    {{"import", "the graph is built, every node in its newest version", CM_PASS_REQUIRED,
+      "all that follows changes that graph"}, import},
+    {{"functions", "calls expanded that hold weights or train otherwise", CM_PASS_REQUIRED,
+      "it changes what is trained"}, lift_functions},
+    {{"bodies", "weights in bodies of control flow become initializers", CM_PASS_REQUIRED,
+      "it changes what is trained"}, lift_bodies},
+    {{"untie", "tensors that the exporter merged become initializers again", CM_PASS_REQUIRED,
+      "a running statistic must not share its tensor; keep_tied leaves weights merged"},
+     untie_merged},
+    {{"choose", "which tensors may be trained", CM_PASS_REQUIRED,
+      "it says what is trained"}, choose},
+    {{"bypass", "a loss that contains a Softmax or Sigmoid reads what is before the model's",
+      CM_PASS_REQUIRED, "applied twice, it trains to something else"}, bypass},
+    {{"training-mode", "copies of BatchNormalization and Dropout that train", CM_PASS_USUAL,
+      NULL}, add_training_mode},
+    {{"loss", "the loss is computed", CM_PASS_REQUIRED,
+      "there would be nothing to differentiate"}, add_loss},
+    {{"follow", "the loss is differentiated: what gets no gradient is not trained",
+      CM_PASS_REQUIRED, "it says what is trained"}, follow},
+    {{"settle", "tensors taken apart that are not trained become one again", CM_PASS_REQUIRED,
+      "it changes what is trained"}, settle},
+    {{"folding", "says which parameters the exporter folded or dropped", CM_PASS_USUAL,
+      NULL}, tell_folding},
+    {{"gradient", "a Gradient node by all that is trained", CM_PASS_REQUIRED,
+      "the update reads it"}, differentiate},
+    {{"update", "accumulation, clipping, schedule, optimizer", CM_PASS_REQUIRED,
+      "nothing would be trained"}, update},
+    {{"write", "training info and what else changed go into the model", CM_PASS_REQUIRED,
+      "the model would not carry its training"}, cm_preparation_write},
+};
+/* clang-format on */
+const struct cm_pass_table cm_prepare_passes = {passes, CM_COUNT(passes), sizeof *passes};
+
+static enum cm_status run_pass(void *state, const struct cm_pass_row *row, bool is_wanted,
+                               struct cm_error *err)
+{
+    (void)err; /* the preparation has it */
+    return is_wanted ? ((const struct prepare_pass *)row)->run(state) : CM_OK;
+}
+
+static enum cm_status run_passes(struct cm_preparation *p)
+{
+    const struct cm_pass_choice choice = {.without = p->options->without,
+                                          .until = p->options->until};
+    bool stopped;
+
+    CM_TRY(cm_pass_check(&cm_prepare_passes, &choice, p->err));
+    CM_TRY(cm_pass_run(&cm_prepare_passes, &choice, run_pass, p, &stopped, p->err));
+    return stopped ? cm_preparation_show(p) : CM_OK;
 }
 
 enum cm_status cm_prepare(struct cm_arena *arena, struct cm_model_file *file,
@@ -299,7 +421,7 @@ enum cm_status cm_prepare(struct cm_arena *arena, struct cm_model_file *file,
     if (file->model.training_info.count)
         return cm_fail(err, CM_BAD_ARGUMENT,
                        "the model carries its training already; strip it first");
-    const enum cm_status status = prepare(&p);
+    const enum cm_status status = run_passes(&p);
     report->states = p.states.items;
     report->n_states = p.states.count;
     file->to_ship = file->to_ship || status == CM_OK;
@@ -344,8 +466,7 @@ enum cm_status cm_untie_model(struct cm_arena *arena, struct cm_model_file *file
         .findings = {.arena = arena, .rule = "prepare", .what = "the model cannot be prepared"}};
     if (!file->model.graph)
         return cm_fail(err, CM_BAD_MODEL, "the model has no graph");
-    const enum cm_status status = untie(&p);
-    return status;
+    return untie(&p);
 }
 
 /* ---- and back ---- */

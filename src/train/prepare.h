@@ -7,6 +7,7 @@
 
 #include "base/diagnostics.h"
 #include "graph/type.h"
+#include "lower/pass_table.h"
 #include "models/inference_modes.h"
 #include "onnx/model_file.h"
 #include "train/plan.h"
@@ -47,7 +48,13 @@ struct cm_prepare_options {
     const struct cm_plan *plan; /* instead of optimizer, its numbers, schedule, clip_norm, train and
                                    freeze; NULL: those are the plan */
     const struct cm_mlir_form_hooks *mlir; /* who reads a loss in a file of MLIR; NULL: nobody */
+    const char *without; /* passes to leave out, see cm_prepare_passes; NULL: none */
+    const char *until;   /* stop after this pass: the file is the model as it is then, the loss its
+                            only output once there is one; NULL: after all */
 };
+
+/* The passes that a preparation consists of. */
+extern const struct cm_pass_table cm_prepare_passes;
 
 /* Which initializers are trained and why. */
 struct cm_prepare_choice {
@@ -56,6 +63,8 @@ struct cm_prepare_choice {
     struct cm_str reason; /* "a gradient reaches it", "running statistics", "freeze matches it" */
     struct cm_str original, folding; /* what the framework calls it, graph/originals.h */
 };
+
+struct cm_prepared_training;
 
 struct cm_prepare_report {
     struct cm_prepare_choice *choices;
@@ -68,7 +77,9 @@ struct cm_prepare_report {
     bool classifies;           /* the target holds class numbers */
     struct cm_plan_state *states; /* what the optimizer keeps, by weight */
     size_t n_states;
-    struct cm_str step_name; /* the state variable that counts updates */
+    struct cm_str step_name;                 /* the state variable that counts updates */
+    const struct cm_prepared_training *made; /* for a trainer of the file, until that is changed;
+                                                NULL: the preparation did not come to its end */
 };
 
 /* Everything at its default: loss and optimizer must be set. */

@@ -246,18 +246,6 @@ enum cm_status cm_step_model(struct cm_arena *arena, const struct cm_model_file 
     return write(&s, file, options->portable, out);
 }
 
-enum cm_status cm_step_verify(struct cm_arena *arena, const struct cm_model_proto *model,
-                              const struct cm_module_options *module, struct cm_error *err)
-{
-    struct step s = {.arena = arena, .model = model, .err = err};
-    struct entry e;
-
-    CM_TRY(begin(&s, module));
-    for (size_t k = 0; k < model->training_info.count; k++)
-        CM_TRY(import_entry(&s, k, &e));
-    return CM_OK;
-}
-
 /* ---- gradients ---- */
 
 struct named {

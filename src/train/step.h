@@ -6,8 +6,6 @@
 
 #include "onnx/model_file.h"
 
-struct cm_module_options;
-
 struct cm_step_options {
     bool portable; /* neither ai.cameo nor ai.onnx.preview.* is left; what random nodes draw becomes
                       an input */
@@ -18,11 +16,6 @@ struct cm_step_options {
 enum cm_status cm_step_model(struct cm_arena *arena, const struct cm_model_file *file,
                              const struct cm_step_options *options, struct cm_model_file **out,
                              struct cm_error *err) CM_MUST_CHECK;
-
-/* Can every entry be built, its gradients included? */
-enum cm_status cm_step_verify(struct cm_arena *arena, const struct cm_model_proto *model,
-                              const struct cm_module_options *module,
-                              struct cm_error *err) CM_MUST_CHECK;
 
 /* The model with the derivatives of the sum of value `of` by values `wrt` as further outputs,
  * "gradient.<name>"; initializers among wrt become inputs. */

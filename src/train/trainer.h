@@ -17,6 +17,7 @@
 #include <stdatomic.h>
 
 struct cm_findings;
+struct cm_prepared_training;
 struct cm_registry;
 struct cm_step_report;
 struct cm_trainer;
@@ -33,6 +34,9 @@ struct cm_trainer_options {
     bool check_finite; /* a NaN or infinity in a scalar output, or in what a new value is computed
                           from, stops the step before it is committed */
     bool split;        /* steps have two halves, with the gradients between them */
+    /* The training of the file as it was prepared, which is taken instead of an import: the trainer
+     * adds to its module; NULL: none. The operators are those that it was prepared with. */
+    const struct cm_prepared_training *prepared;
     struct cm_findings *findings; /* where all blockers go, beside the message; or NULL */
 };
 

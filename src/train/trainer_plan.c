@@ -380,6 +380,20 @@ static void plan_step(struct plan *p, size_t k, const struct cm_distinct_names *
         check_types(p, &entry->update);
 }
 
+static enum cm_status import_initialization(const struct cm_trainer *trainer,
+                                            const struct cm_training_source *source,
+                                            const struct cm_graph **out, struct cm_error *err)
+{
+    struct cm_graph *graph;
+
+    *out = trainer->options.prepared ? trainer->options.prepared->reset : NULL;
+    if (*out)
+        return CM_OK;
+    CM_TRY(cm_training_import_initialization(source, &graph, err));
+    *out = graph;
+    return CM_OK;
+}
+
 static void plan_initialization(struct plan *p, size_t k, const struct cm_distinct_names *w)
 {
     struct cm_trainer *trainer = p->trainer;
@@ -392,13 +406,13 @@ static void plan_initialization(struct plan *p, size_t k, const struct cm_distin
                                               .findings = &found};
     const char *place = entry->initialization.place;
     const size_t n_inputs = p->model->training_info.items[k].initialization->input.count;
-    struct cm_graph *graph;
+    const struct cm_graph *graph;
     struct cm_error err = {0};
 
     if (n_inputs)
         cm_findings_add(p->findings, CM_BAD_MODEL, cm_str(place),
                         "the graph has %zu inputs, expected none", n_inputs);
-    if (cm_training_import_initialization(&source, &graph, &err)) {
+    if (import_initialization(trainer, &source, &graph, &err)) {
         cm_findings_add(p->findings, err.status, cm_str(place), "%s", err.text);
         return;
     }

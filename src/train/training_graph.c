@@ -60,6 +60,68 @@ enum cm_status cm_training_import_initialization(const struct cm_training_source
     return cm_lower_import_as(source->module, model, &options, out, err);
 }
 
+/* ---- joining ---- */
+
+struct joining {
+    const struct cm_map *variables;
+    struct cm_clone *clone;
+    struct cm_graph *to;
+};
+
+static void join_input(const struct joining *j, cm_value value)
+{
+    struct cm_module *module = j->to->module;
+    const struct cm_value_def *def = cm_value_get(module, value);
+    const struct cm_tensor_proto *initializer = def->initializer;
+    const cm_value input = cm_graph_add_input(j->to, def->name, def->fact.type);
+
+    cm_value_get(module, input)->initializer = initializer;
+    cm_clone_map(j->clone, value, input);
+}
+
+/* As an import has them: inputs, then initializers in their order, then nodes. */
+static enum cm_status join_part(const struct joining *j, const struct cm_graph *part,
+                                struct cm_error *err)
+{
+    struct cm_module *module = j->to->module;
+    const cm_value n_values = (cm_value)cm_module_value_count(module);
+    struct cm_builder build = {.graph = j->to, .err = err};
+
+    for (size_t i = 0; i < part->n_inputs; i++)
+        join_input(j, part->inputs[i]);
+    for (cm_value value = 1; value < n_values; value++) {
+        const struct cm_value_def *def = cm_value_get(module, value);
+
+        if (def->graph != part || def->role != CM_ROLE_INITIALIZER)
+            continue;
+        if (j->variables && def->name.size && cm_map_find(j->variables, def->name))
+            join_input(j, value);
+        else if (def->n_uses)
+            (void)cm_clone_operand(j->clone, j->to, part, value);
+    }
+    for (const struct cm_node *node = part->first; node; node = node->next)
+        CM_TRY(cm_clone_node(j->clone, &build, node));
+    return CM_OK;
+}
+
+enum cm_status cm_training_join(const struct cm_prepared_training *from,
+                                const struct cm_map *variables, struct cm_clone *clone,
+                                struct cm_graph **out, struct cm_error *err)
+{
+    struct cm_module *module = from->inference->module;
+    const struct joining j = {variables, clone, cm_graph_new(module, NULL, from->inference->name)};
+
+    cm_clone_init(clone, module);
+    clone->alike = true;
+    CM_TRY(join_part(&j, from->inference, err));
+    if (from->algorithm)
+        CM_TRY(join_part(&j, from->algorithm, err));
+    *out = j.to;
+    return CM_OK;
+}
+
+/* ---- finding ---- */
+
 enum cm_status cm_training_find(const struct cm_graph *graph, const struct cm_findings *findings,
                                 const struct cm_str *names, size_t count, cm_value *out,
                                 struct cm_error *err)

@@ -32,6 +32,17 @@ struct cm_training_source {
 /* Inference graph and algorithm. */
 enum cm_status cm_training_import(const struct cm_training_source *source, struct cm_graph **out,
                                   struct cm_error *err) CM_MUST_CHECK;
+/* The same of a training that was prepared and not read from a file: graphs of one module. */
+struct cm_prepared_training {
+    const struct cm_graph *inference, *algorithm; /* NULL: there is none yet */
+    const struct cm_graph *reset;                 /* its initialization */
+};
+/* Both as one graph. variables: names of initializers that become inputs with a default; NULL:
+ * none. clone, which is set here, knows what stands for what. */
+struct cm_clone;
+enum cm_status cm_training_join(const struct cm_prepared_training *from,
+                                const struct cm_map *variables, struct cm_clone *clone,
+                                struct cm_graph **out, struct cm_error *err) CM_MUST_CHECK;
 /* The initialization graph, with the initializers of the other two. */
 enum cm_status cm_training_import_initialization(const struct cm_training_source *source,
                                                  struct cm_graph **out,

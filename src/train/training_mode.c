@@ -278,10 +278,10 @@ static bool makes_needed(const bool *needed, const struct cm_node *node, const s
     return false;
 }
 
-void cm_training_mode(struct cm_preparation *p, cm_value y)
+void cm_training_mode(struct cm_preparation *p)
 {
     struct forward f = {.p = p, .module = p->inference->module};
-    const bool *needed = cm_preparation_needed(p, y);
+    const bool *needed = cm_preparation_needed(p, p->read);
     const cm_value n_values = (cm_value)cm_module_value_count(f.module);
     const struct cm_node *end;
     size_t copies = 0;

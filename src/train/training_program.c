@@ -1,5 +1,6 @@
 /* Programs of a trainer: a part of an entry's graph made ready and run. */
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/clone.h"
 #include "graph/function.h"
 #include "lower/lower.h"
 #include "train/labels.h"
@@ -113,13 +114,18 @@ enum cm_status cm_trainer_import(struct cm_trainer *trainer, size_t k, struct cm
     entry->found = CM_NEW(trainer->arena, struct cm_findings);
     entry->found->arena = trainer->arena;
     entry->found->rule = "train";
-    const struct cm_training_source source = {.module = cm_module_new(trainer->arena, &options),
-                                              .model = &trainer->file->model,
-                                              .entry = k,
-                                              .variables = &trainer->by_name,
-                                              .findings = entry->found};
+    const struct cm_training_source source = {
+        .module = trainer->options.prepared ? NULL : cm_module_new(trainer->arena, &options),
+        .model = &trainer->file->model,
+        .entry = k,
+        .variables = &trainer->by_name,
+        .findings = entry->found};
     struct cm_graph *graph;
-    CM_TRY(cm_training_import(&source, &graph, err));
+    struct cm_clone clone;
+    if (trainer->options.prepared)
+        CM_TRY(cm_training_join(trainer->options.prepared, &trainer->by_name, &clone, &graph, err));
+    else
+        CM_TRY(cm_training_import(&source, &graph, err));
     CM_TRY(cm_graph_inline_calls(graph, err));
     entry->graph = graph;
     return CM_OK;

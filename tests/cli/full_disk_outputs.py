@@ -51,6 +51,7 @@ predict net.onnx --data x.csv --columns x=p,q -o y.npy
 predict net.onnx --data x.csv --columns x=p,q -o y.safetensors
 prepare net.onnx --loss mse --optimizer sgd -o prepared.onnx
 prepare net.onnx --loss mse --optimizer sgd -o prepared.onnx --external prepared.bin
+prepare net.onnx --loss mse --optimizer sgd --dump-after loss=loss.onnx
 print net.onnx -o net.txt
 print net.onnx -o net.mlir
 rename net.onnx y=z -o renamed.onnx
@@ -64,6 +65,7 @@ strip trainable.onnx -o bare.onnx --external bare.bin
 test suite --junit results.xml
 TRAIN -o trained.onnx
 TRAIN -o trained.onnx --external trained.bin
+train net.onnx --loss mse --optimizer sgd --data data.csv --steps 2 -o trained.onnx --dump-after loss=loss.onnx
 TRAIN -o trained.onnx --log log.jsonl
 TRAIN -o trained.onnx --profile step.json
 TRAIN -o trained.onnx --checkpoint kept

@@ -6,6 +6,7 @@
 #include "lower/lower.h"
 #include "models/inference_modes.h"
 #include "models/write_model.h"
+#include "train/prepare.h"
 
 #include <string.h>
 
@@ -27,6 +28,11 @@ static bool tell_pass(const struct cm_pass_table *table, size_t index, struct ca
 bool cameo_pass(size_t index, struct cameo_pass *out)
 {
     return tell_pass(&cm_lower_passes, index, out);
+}
+
+bool cameo_prepare_pass(size_t index, struct cameo_pass *out)
+{
+    return tell_pass(&cm_prepare_passes, index, out);
 }
 
 struct optimize_call {

@@ -22,6 +22,7 @@ enum cm_status cm_describe_again(struct cameo_model *model, struct cm_guard *gua
 
     model->summary = (struct cameo_summary){0};
     model->by_name = (struct cm_map){0};
+    model->prepared = NULL;
     model->graphs = NULL;
     model->inputs = model->outputs = NULL;
     cm_arena_init(&scratch, guard);
@@ -102,7 +103,9 @@ struct cm_prepare_options cm_api_prepare_options(const struct cameo_prepare_opti
                                        .no_decay = o->no_decay,
                                        .no_decay_vectors = o->no_decay_vectors,
                                        .lr_for = o->lr_for,
-                                       .warmup_from = or_default(o->warmup_from)};
+                                       .warmup_from = or_default(o->warmup_from),
+                                       .without = o->without,
+                                       .until = o->until};
 }
 
 static enum cm_status prepare_guarded(struct cm_guard *guard, void *arg)
@@ -116,7 +119,9 @@ static enum cm_status prepare_guarded(struct cm_guard *guard, void *arg)
         cm_prepare(arena, call->model->file, &options, &report, &call->err);
     call->report = cm_api_preparation(arena, call->model, &report);
     CM_TRY(status);
-    return cm_describe_again(call->model, guard, &call->err);
+    CM_TRY(cm_describe_again(call->model, guard, &call->err));
+    call->model->prepared = report.made;
+    return CM_OK;
 }
 
 enum cm_status cm_api_check_prepare(struct cameo_prepare_options *out,

@@ -164,6 +164,7 @@ static enum cm_status set_guarded(struct cm_guard *guard, void *arg)
     size_t room;
 
     (void)guard;
+    model->prepared = NULL; /* it has the values as they were */
     CM_TRY(cm_tensor_proto_shape(proto, &shape, &call->err));
     struct cm_tensor values =
         cm_tensor_borrow((enum cm_dtype)proto->data_type, &shape, (void *)(uintptr_t)call->from);

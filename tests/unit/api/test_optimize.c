@@ -85,6 +85,8 @@ void test_optimize__passes_are_listed_and_others_refused(void)
     }
     CHECK(fold && count >= 3);
     CHECK(!cameo_pass(0, NULL));
+    CHECK(cameo_prepare_pass(0, &pass) && pass.required);
+    CHECK(!cameo_prepare_pass(1000, &pass));
     options.passes = "fold,unfold";
     REFUSED(cameo_model_optimize(model, &options, &made, NULL, &err), CAMEO_BAD_ARGUMENT, "unfold");
     CHECK(!made);
