@@ -31,13 +31,15 @@ static size_t rule_count;
 
 static const struct {
     const char *folder;
-    const char *keys[16];
+    const char *keys[24];
 } kinds[KINDS] = {
     [LOSS] = {"data/training/losses/",
               {"order", "target", "contains", "reads", "threshold", "number", "setting"}},
     [OPTIMIZER] = {"data/training/optimizers/",
-                   {"order", "name", "title", "setting", "defaults", "state", "torch", "keras",
-                    "optax", "variant", "refuse", "number", "decay"}},
+                   {"order",        "name",   "title",      "setting",     "defaults",
+                    "state",        "torch",  "keras",      "optax",       "variant",
+                    "refuse",       "number", "decay",      "decoupled",   "torch-group",
+                    "torch-counts", "whole",  "keras-runs", "tensorflow1", "epsilon"}},
     [ALL] = {"data/training/all/", {"order"}},
 };
 
@@ -336,38 +338,34 @@ static void write_keras(struct text *out, struct reader *r)
     free(decays);
 }
 
-static size_t find_text(const char *const *texts, size_t count, const char *text)
-{
-    size_t i = 0;
-
-    while (i < count && strcmp(texts[i], text) != 0)
-        i++;
-    return i;
-}
-
-/* "amsgrad count amsgrad=1" */
+/* "amsgrad count amsgrad=1 after=2" */
 static void write_optax(struct text *out, struct reader *r)
 {
+    static const struct {
+        const char *word, *member;
+    } words[] = {{"count", "counts"},        {"amsgrad", "amsgrad"}, {"centered", "centered"},
+                 {"momentum", "momentum"},   {"after", "after"},     {"decay", "decay"},
+                 {"may_decay", "may_decay"}, {"trace", "may_trace"}};
+    const size_t count = sizeof words / sizeof *words;
     char *const name = part(r);
-    static const char *const flags[] = {"amsgrad", "centered", "momentum"};
-    long long values[] = {-1, -1, -1};
-    bool counts = false;
 
+    text_print(out, "{.name = \"%s\"", name);
     while (!at_end(r)) {
         char *const key = word(r);
-        if (strcmp(key, "count") == 0) {
-            counts = true;
-        } else {
+        size_t i = 0;
+        while (i < count && strcmp(words[i].word, key) != 0)
+            i++;
+        if (i == count)
+            die(r, "unknown word '%s'", key);
+        long long value = 1;
+        if (*r->at == '=') {
             expect(r, '=');
-            const size_t i = find_text(flags, 3, key);
-            if (i == 3)
-                die(r, "unknown word '%s'", key);
-            values[i] = integer(r, 0, 1);
+            value = integer(r, 0, 9);
         }
+        text_print(out, ", .%s = %lld", words[i].member, value);
         free(key);
     }
-    text_print(out, "{\"%s\", %s, %lld, %lld, %lld}, ", name, counts ? "true" : "false", values[0],
-               values[1], values[2]);
+    text_print(out, "}, ");
     free(name);
 }
 
@@ -396,6 +394,14 @@ static const struct {
     {"refuse", "refusals", "struct cm_optimizer_words", write_refusal},
 };
 
+/* Lines that are read where they are used. */
+static const struct {
+    const char *key, *member;
+} texts[] = {
+    {"decoupled", "decoupled"},   {"torch-group", "torch_group"}, {"torch-counts", "torch_counts"},
+    {"keras-runs", "keras_runs"}, {"epsilon", "epsilon_alike"},
+};
+
 static void write_lines(struct text *out, const struct rule *rule, const char *key,
                         write_line_fn *write)
 {
@@ -414,6 +420,18 @@ static void write_optimizer(struct text *out, const struct rule *rule, size_t nu
                title.at, number);
     if (line_of(rule, "decay"))
         text_print(out, "     .decays_itself = true,\n");
+    if (line_of(rule, "whole"))
+        text_print(out, "     .needs_whole = true,\n");
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (line_of(rule, texts[i].key))
+            text_print(out, "     .%s = \"%s\",\n", texts[i].member,
+                       line_of(rule, texts[i].key)->value);
+    if (line_of(rule, "tensorflow1")) {
+        struct reader r = value_of(rule, "tensorflow1");
+        text_print(out, "     .tensorflow1 = ");
+        write_settings(out, &r);
+        text_print(out, ",\n");
+    }
     text_print(out, "     .defaults = {");
     write_lines(out, rule, "defaults", write_defaults);
     text_print(out, "},\n");
@@ -442,7 +460,9 @@ static void write_table(struct text *out)
         if (rules[i].kind == LOSS)
             write_loss(out, &rules[i], i);
     text_print(out, "    {0}};\n\nconst struct cm_optimizer_rule cm_optimizer_rules[] = {\n"
-                    "    [CM_RULE_UNKNOWN] = {.name = \"unknown\", .title = \"unknown\"},\n");
+                    "    [CM_RULE_UNKNOWN] = {.name = \"unknown\", .title = \"unknown\",\n"
+                    "     .torch_group = \"lr momentum dampening betas=beta1,beta2 eps=epsilon \"\n"
+                    "                    \"weight_decay nesterov amsgrad maximize centered\"},\n");
     for (size_t i = 0; i < rule_count; i++)
         if (rules[i].kind == OPTIMIZER)
             write_optimizer(out, &rules[i], i);

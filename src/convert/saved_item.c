@@ -201,3 +201,11 @@ enum cm_status cm_schedule_from_item(struct cm_arena *arena, const struct cm_ite
         CM_TRY(read_phase(arena, cm_item_at(list, i), n_groups, &out->phases[i], err));
     return CM_OK;
 }
+
+void cm_print_setting(char *out, size_t size, double value)
+{
+    snprintf(out, size, "%g", value);
+    char *zero = strstr(out, "e-0");
+    if (zero)
+        memmove(zero + 2, zero + 3, strlen(zero + 3) + 1);
+}

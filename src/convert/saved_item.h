@@ -30,4 +30,7 @@ enum cm_status cm_schedule_from_item(struct cm_arena *arena, const struct cm_ite
                                      size_t n_groups, struct cm_rate_schedule *out,
                                      struct cm_error *err) CM_MUST_CHECK;
 
+/* A number as people write it: 1e-7. */
+void cm_print_setting(char *out, size_t size, double value);
+
 #endif

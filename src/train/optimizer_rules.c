@@ -84,6 +84,8 @@ bool cm_words_hold(const char *conditions, const char *const *words)
 
 /* ---- rules ---- */
 
+static const char *const arithmetic_words[] = {"torch", "keras", "optax", "ort"};
+
 static double value_in(const struct cm_rule_number *settings, const char *name)
 {
     for (; settings && settings->name; settings++)
@@ -95,11 +97,11 @@ static double value_in(const struct cm_rule_number *settings, const char *name)
 double cm_optimizer_preset_says(const struct cm_optimizer_preset *preset, int arithmetic,
                                 const char *name)
 {
-    static const char *const words[] = {"torch", "keras", "optax", "ort"};
-    const size_t size = strlen(words[arithmetic]);
+    const char *word = arithmetic_words[arithmetic];
+    const size_t size = strlen(word);
 
     for (const struct cm_rule_number *n = preset->settings; n->name; n++)
-        if (strncmp(n->name, words[arithmetic], size) == 0 && n->name[size] == '.' &&
+        if (strncmp(n->name, word, size) == 0 && n->name[size] == '.' &&
             strcmp(n->name + size + 1, name) == 0)
             return n->value;
     return value_in(preset->settings, name);
@@ -114,6 +116,58 @@ double cm_optimizer_default(const struct cm_optimizer_rule *rule,
     if (isnan(value))
         value = value_in(rule->defaults[arithmetic], name);
     return isnan(value) ? value_in(rule->defaults[CM_LIKE_TORCH], name) : value;
+}
+
+int cm_optimizer_arithmetic(enum cm_update_rule rule)
+{
+    int like = CM_LIKE_TORCH;
+
+    while (like < CM_LIKE_ORT && !cm_optimizer_rules[rule].defaults[like])
+        like++;
+    return like;
+}
+
+struct cm_str cm_optimizer_title(enum cm_update_rule rule, bool is_decoupled)
+{
+    const struct cm_optimizer_rule *is = &cm_optimizer_rules[rule];
+
+    return cm_str(is_decoupled && is->decoupled ? is->decoupled : is->title);
+}
+
+enum cm_update_rule cm_optimizer_stateless(void)
+{
+    for (enum cm_update_rule rule = CM_RULE_UNKNOWN + 1; rule < CM_RULES; rule++) {
+        const struct cm_optimizer_state *state = cm_optimizer_rules[rule].states;
+
+        while (state->name && state->when)
+            state++;
+        if (!state->name)
+            return rule;
+    }
+    return CM_RULE_UNKNOWN;
+}
+
+bool cm_optimizer_may(enum cm_update_rule rule, const char *setting)
+{
+    for (const struct cm_optimizer_preset *p = cm_optimizer_rules[rule].presets; p && p->name; p++)
+        if (cm_optimizer_preset_says(p, CM_LIKE_TORCH, setting) > 0)
+            return true;
+    return false;
+}
+
+bool cm_optimizer_epsilon_differs(enum cm_update_rule rule, int from, int to)
+{
+    const char *alike = cm_optimizer_rules[rule].epsilon_alike;
+
+    return alike && (strstr(alike, arithmetic_words[from]) != NULL) !=
+                        (strstr(alike, arithmetic_words[to]) != NULL);
+}
+
+bool cm_optimizer_counts(enum cm_update_rule rule)
+{
+    const char *functions = cm_optimizer_rules[rule].functions;
+
+    return functions && strstr(functions, "(t_next, ") != NULL;
 }
 
 bool cm_optimizer_has(enum cm_update_rule rule, const char *setting)

@@ -397,9 +397,11 @@ static void check_plan(struct cm_preparation *p, const struct cm_plan *plan)
 static bool find_optimizer(const char *name, struct flagged *out)
 {
     out->rule = cm_optimizer_find(cm_str(name), &out->preset);
-    while (out->rule && out->like < CM_LIKE_ORT && !out->rule->defaults[out->like])
-        out->like = (enum cm_arithmetic)(out->like + 1);
-    return out->rule != NULL;
+    if (!out->rule)
+        return false;
+    out->like = (enum cm_arithmetic)cm_optimizer_arithmetic(
+        (enum cm_update_rule)(out->rule - cm_optimizer_rules));
+    return true;
 }
 
 void cm_update_check(struct cm_preparation *p)

@@ -76,23 +76,45 @@ struct cm_optimizer_keras {
     bool decays;
 };
 
-/* A state of optax by its fields: those of the states, and a count. */
+/* A state of optax by its fields: those of the states, and a count. Transformations without state
+ * follow it in the chain. */
 struct cm_optimizer_optax {
     const char *name; /* NULL ends a list */
     bool counts;
-    int amsgrad, centered, momentum; /* -1: nothing to say */
+    bool amsgrad, centered, momentum; /* the settings that it has */
+    int after;                        /* transformations that follow it, 0: the rate alone */
+    bool decay, may_decay; /* one of them is weight decay; a further one may be weight decay */
+    bool may_trace;        /* one of them may be the trace of momentum */
 };
 
 struct cm_optimizer_rule {
     const char *name, *title; /* of the file, and in sentences */
+    const char *decoupled;    /* its title where weight decay is decoupled; NULL: the same */
     bool decays_itself;       /* its functions do what weight decay does */
+    bool needs_whole;         /* its functions read all elements of a weight to move one of them */
     const struct cm_optimizer_preset *presets;
     const struct cm_rule_number *defaults[4]; /* by enum cm_arithmetic; NULL: it is not known of it
                                                */
     const struct cm_rule_number *numbers;     /* constants of the functions */
     const struct cm_optimizer_state *states;  /* in the order of graphs */
-    const struct cm_optimizer_words *torch;   /* classes, and the keys of a group that tell it */
+    const struct cm_optimizer_words *torch;   /* classes, and the keys of a group or of a state
+                                                 that tell it */
+    /* The keys of a group in PyTorch's order: "lr betas=beta1,beta2 eps=?epsilon1 foreach=none
+     * lr_decay=schedule". A key is the setting of its name, or those after "="; "?": None stands
+     * for 0; "schedule": by how much the rate falls in each step. Any other word is a constant.
+     * NULL: PyTorch has no such optimizer. */
+    const char *torch_group;
+    /* The scalars of a state that count steps, or follow from their number: "step eta=eta", with
+     * the result of `numbers` after "=". NULL: none. */
+    const char *torch_counts;
     const struct cm_optimizer_keras *keras;
+    /* Its slots in the order in which Keras stores them, with the list that has them: "m/_ms+v/_vs
+     * hat/_hats=amsgrad". "+": the slots of a weight follow each other; "=": the setting that they
+     * depend on. */
+    const char *keras_runs;
+    const struct cm_rule_number *tensorflow1; /* settings that TensorFlow 1 has no choice of */
+    const char *epsilon_alike; /* frameworks that add epsilon in one place, and the others in
+                                  another; NULL: all in one */
     const struct cm_optimizer_optax *optax;
     const struct cm_optimizer_words *variants; /* a further condition: the first whose words hold */
     const struct cm_optimizer_words *refusals; /* conditions, and why there is no such thing */
@@ -114,6 +136,19 @@ double cm_optimizer_default(const struct cm_optimizer_rule *rule,
 /* What the preset itself says. */
 double cm_optimizer_preset_says(const struct cm_optimizer_preset *preset, int arithmetic,
                                 const char *name);
+/* Whose formula (enum cm_arithmetic) an optimizer by name has: PyTorch's, or that of the framework
+ * it comes from. */
+int cm_optimizer_arithmetic(enum cm_update_rule rule);
+/* What sentences call it: "AdamW" where Adam's weight decay is decoupled. */
+struct cm_str cm_optimizer_title(enum cm_update_rule rule, bool is_decoupled);
+/* The first rule that needs no state (sgd without momentum). */
+enum cm_update_rule cm_optimizer_stateless(void);
+/* Does a name of the optimizer set it? */
+bool cm_optimizer_may(enum cm_update_rule rule, const char *setting);
+/* Does epsilon go elsewhere in the other arithmetic? */
+bool cm_optimizer_epsilon_differs(enum cm_update_rule rule, int from, int to);
+/* Do its functions read how many steps were done? */
+bool cm_optimizer_counts(enum cm_update_rule rule);
 bool cm_optimizer_has(enum cm_update_rule rule, const char *setting);
 /* PyTorch's word for a state of any optimizer, as a constant; NULL: it is none. */
 const char *cm_optimizer_slot_named(struct cm_str word);

@@ -37,11 +37,11 @@ def batches(shape, count, seed=7):
     return made
 
 
-def all_batches(shape):
+def all_batches(shape, steps=STEPS):
     """For training before the checkpoint, for continuing from it, for continuing once more."""
-    made = batches(shape, FIRST_STEPS + 2 * STEPS)
-    return (made[:FIRST_STEPS], made[FIRST_STEPS:FIRST_STEPS + STEPS],
-            made[FIRST_STEPS + STEPS:])
+    made = batches(shape, FIRST_STEPS + 2 * steps)
+    return (made[:FIRST_STEPS], made[FIRST_STEPS:FIRST_STEPS + steps],
+            made[FIRST_STEPS + steps:])
 
 
 def cameo(*arguments):

@@ -75,9 +75,10 @@ def begin(net, optimizer, shape):
     return {**variables, "opt_state": optimizer.init(variables["params"]), "step": 0}, variables
 
 
-def check(folder, net, to_onnx, shape, optimizer, settings):
+def check(folder, net, to_onnx, shape, optimizer, settings, steps=common.STEPS,
+          tolerance=common.TOLERANCE):
     path = lambda name: os.path.join(folder, name)
-    before, first, second = common.all_batches(shape)
+    before, first, second = common.all_batches(shape, steps)
     state, variables = begin(net, optimizer, shape)
     onnx.save(to_onnx(variables), path("net.onnx"))
     _, state = run(net, optimizer, state, before)
@@ -101,7 +102,8 @@ def check(folder, net, to_onnx, shape, optimizer, settings):
     given = ("--set", common.write_json(folder, "settings.json", settings))
     return common.round_trip(folder, path("net.onnx"), path("saved.msgpack"), (first, second),
                              continued, {"flax": ("out.msgpack", from_msgpack, ()),
-                                         "orbax": ("out.orbax", from_orbax, ())}, flags=given)
+                                         "orbax": ("out.orbax", from_orbax, ())}, flags=given,
+                             tolerance=tolerance)
 
 
 def mlp_adam(folder):
@@ -116,6 +118,17 @@ def mlp_adamw(folder):
                                                     "epsilon": 1e-8, "weight_decay": 0.05}]})
 
 
+def mlp_lion(folder):
+    return check(folder, Mlp(), mlp_onnx, (12,), optax.lion(1e-3, weight_decay=0.05),
+                 {"groups": [{"lr": 1e-3, "betas": [0.9, 0.99], "weight_decay": 0.05}]}, 24, 1e-5)
+
+
+def mlp_lamb(folder):
+    return check(folder, Mlp(), mlp_onnx, (12,), optax.lamb(4e-3, weight_decay=0.01),
+                 {"groups": [{"lr": 4e-3, "betas": [0.9, 0.999], "epsilon": 1e-6,
+                              "weight_decay": 0.01}]}, 24, 1e-5)
+
+
 def cnn_sgd_momentum(folder):
     return check(folder, Cnn(), cnn_onnx, (1, 8, 8), optax.sgd(0.02, momentum=0.9),
                  {"optimizer": "sgd", "groups": [{"lr": 0.02, "momentum": 0.9, "nesterov": False,
@@ -123,4 +136,4 @@ def cnn_sgd_momentum(folder):
 
 
 if __name__ == "__main__":
-    common.main([mlp_adam, mlp_adamw, cnn_sgd_momentum])
+    common.main([mlp_adam, mlp_adamw, mlp_lion, mlp_lamb, cnn_sgd_momentum])

@@ -57,9 +57,10 @@ def groups(net, decay):
             {"params": flat, "weight_decay": 0.0}]
 
 
-def check(folder, make, shape, make_optimizer, make_scheduler):
+def check(folder, make, shape, make_optimizer, make_scheduler, steps=common.STEPS,
+          tolerance=common.TOLERANCE):
     path = lambda name: os.path.join(folder, name)
-    before, first, second = common.all_batches(shape)
+    before, first, second = common.all_batches(shape, steps)
     net = make()
     export(net, shape, path("net.onnx"))
     optimizer = make_optimizer(net)
@@ -103,7 +104,50 @@ def check(folder, make, shape, make_optimizer, make_scheduler):
 
     return common.round_trip(folder, path("net.onnx"), path("saved.pt"), (first, second), continued,
                              {"pytorch": ("out.pt", from_file, ()),
-                              "torch-distributed": ("out.dcp", from_folder, ())})
+                              "torch-distributed": ("out.dcp", from_folder, ())},
+                             tolerance=tolerance)
+
+
+def optimizer_test(name, **settings):
+    """24 steps on either side, within 1e-5."""
+    def test(folder):
+        return check(folder, mlp, (12,),
+                     lambda net: getattr(torch.optim, name)(net.parameters(), **settings), None,
+                     24, 1e-5)
+    test.__name__ = "optimizer_" + "_".join([name.lower(), *settings])
+    return test
+
+
+OPTIMIZERS = [
+    optimizer_test("Adafactor", lr=0.02),
+    optimizer_test("Adafactor", lr=0.02, eps=(1e-5, 1e-3), d=1.5, weight_decay=0.01),
+    optimizer_test("Adamax", lr=4e-3),
+    optimizer_test("Adamax", lr=4e-3, weight_decay=0.01),
+    optimizer_test("NAdam", lr=4e-3),
+    optimizer_test("NAdam", lr=4e-3, weight_decay=0.01, decoupled_weight_decay=True,
+                   momentum_decay=0.02),
+    optimizer_test("RAdam", lr=4e-3),
+    optimizer_test("RAdam", lr=4e-3, weight_decay=0.01, betas=(0.8, 0.9)),
+    optimizer_test("Adadelta", lr=1.0),
+    optimizer_test("Adadelta", lr=0.5, weight_decay=0.01, rho=0.8),
+    optimizer_test("ASGD", lr=0.05),
+    optimizer_test("ASGD", lr=0.05, lambd=1e-2, alpha=0.6, t0=5, weight_decay=0.01),
+]
+
+
+def nets_are_turned(folder):
+    """The state of rows and columns where the graph has the weight turned."""
+    class Turned(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w1 = nn.Parameter(torch.randn(16, 12) * 0.3)
+            self.w2 = nn.Parameter(torch.randn(common.CLASSES, 16) * 0.3)
+
+        def forward(self, x):
+            return torch.relu(x @ self.w1.t()) @ self.w2.t()
+
+    return check(folder, Turned, (12,),
+                 lambda net: torch.optim.Adafactor(net.parameters(), lr=0.02), None, 24, 1e-5)
 
 
 def mlp_adam(folder):
@@ -164,4 +208,4 @@ def cnn_safetensors(folder):
 
 if __name__ == "__main__":
     common.main([mlp_adam, mlp_adamw_groups_step, mlp_amsgrad_cosine, mlp_adagrad, mlp_rmsprop,
-                 cnn_sgd_exponential, cnn_safetensors])
+                 cnn_sgd_exponential, cnn_safetensors, *OPTIMIZERS, nets_are_turned])

@@ -51,15 +51,6 @@ static struct cm_str word_of(const struct cm_optimizer_state *state, enum cm_ari
     return (struct cm_str){word, strcspn(word, ",")};
 }
 
-/* Does the rule's file say what the framework calls it and its settings? */
-static bool has_words(const struct cm_optimizer_rule *rule, enum cm_arithmetic like)
-{
-    return like == CM_LIKE_TORCH   ? rule->torch->name != NULL
-           : like == CM_LIKE_KERAS ? rule->keras->word != NULL
-           : like == CM_LIKE_OPTAX ? rule->optax->name != NULL
-                                   : rule->defaults[like] != NULL;
-}
-
 static void note(struct cm_saved *saved, struct cm_saved_texts *notes, const char *format, ...)
     CM_PRINTF(3, 4);
 static void note(struct cm_saved *saved, struct cm_saved_texts *notes, const char *format, ...)
@@ -121,8 +112,6 @@ static const char *obstacle(const struct cm_saved *saved, enum cm_arithmetic to)
         if (any_coupled_decay(saved))
             return "it has no weight decay that goes through the gradient";
     }
-    if (!has_words(&cm_optimizer_rules[saved->rule], to))
-        return "its states are not known there";
     if (from == to)
         return NULL;
     if (!cm_optimizer_rules[saved->rule].defaults[to])
@@ -134,19 +123,6 @@ static const char *obstacle(const struct cm_saved *saved, enum cm_arithmetic to)
     if (any_coupled_decay(saved) && to == CM_LIKE_KERAS)
         return "the weight decay of Keras does not go through the gradient";
     return NULL;
-}
-
-/* Does epsilon go elsewhere? Where it is small that is hardly seen. */
-static bool epsilon_differs(const struct cm_saved *saved, enum cm_arithmetic to)
-{
-    const bool keras_before = saved->arithmetic == CM_LIKE_KERAS, keras_now = to == CM_LIKE_KERAS;
-    const bool torch_before = saved->arithmetic == CM_LIKE_TORCH, torch_now = to == CM_LIKE_TORCH;
-
-    if (saved->arithmetic == to || saved->rule == CM_RULE_SGD)
-        return false;
-    if (to == CM_LIKE_ORT || saved->arithmetic == CM_LIKE_ORT)
-        return keras_before || keras_now; /* its adam_mode tells */
-    return saved->rule == CM_RULE_ADAM ? keras_before != keras_now : torch_before != torch_now;
 }
 
 /* ---- settings that the format has no place for ---- */
@@ -204,7 +180,7 @@ enum cm_status cm_export_fit(struct cm_saved *saved, const struct cm_format *for
                        "leaves it out",
                        cm_optimizer_rules[saved->rule].title, names[saved->arithmetic],
                        format->system, why);
-    if (epsilon_differs(saved, arithmetic))
+    if (cm_optimizer_epsilon_differs(saved->rule, (int)saved->arithmetic, (int)arithmetic))
         note(saved, notes, "%s adds epsilon elsewhere than %s: the next losses differ a little",
              names[arithmetic], names[saved->arithmetic]);
     for (size_t i = 0; i < saved->entries.count; i++) {

@@ -158,15 +158,22 @@ static void read_group(const struct prepared *p, const struct cm_training_proto 
         if (!cm_map_find(weights, name) || !computes(p, name, "gradient"))
             continue;
         *CM_PUSH(p->arena, &group->names) = name;
-        if (computes(p, name, "ahead"))
+        if (cm_optimizer_may(saved->rule, "nesterov") && computes(p, name, "ahead"))
             is->nesterov = 1;
     }
+    for (size_t i = 0; i < cm_group_field_count; i++) {
+        const struct cm_group_field *field = &cm_group_fields[i];
+        const double found = number(p, field->name);
+
+        if (!field->is_flag) /* a number that is not there had its default, which needed no node */
+            cm_group_field_set(is, field,
+                               isnan(found)
+                                   ? cm_optimizer_default(&cm_optimizer_rules[saved->rule], NULL,
+                                                          (int)saved->arithmetic, field->name)
+                                   : found);
+    }
     is->lr = is->initial_lr = number(p, "lr_base");
-    is->momentum = number(p, "momentum");
     is->weight_decay = or_zero(number(p, "weight_decay"));
-    is->beta1 = number(p, "beta1");
-    is->beta2 = number(p, "beta2");
-    is->epsilon = number(p, "epsilon");
     is->decoupled = cm_map_find(&p->values, CM_STR("training.shrink")) != NULL;
 }
 
@@ -191,16 +198,17 @@ bool cm_export_prepared(struct cm_arena *arena, const struct cm_model_file *file
         rule++;
     const double step = number(&p, "step"), lr = number(&p, "lr_base");
     int64_t steps;
-    if (isnan(lr) || !cm_int64_from(step, &steps) || !isnan(number(&p, "warmup_from")))
+    if (rule == CM_RULES || isnan(lr) || !cm_int64_from(step, &steps) ||
+        !isnan(number(&p, "warmup_from")))
         return false; /* NaN: there is none; a schedule that begins elsewhere is not told */
     saved->has_optimizer = true;
-    saved->rule = rule == CM_RULES ? CM_RULE_SGD : rule;
+    saved->rule = rule;
     saved->step = steps;
     saved->clip = (struct cm_plan_clip){CM_CLIP_GLOBAL, or_zero(number(&p, "clip_norm"))};
     saved->accumulate = (int64_t)or_zero(number(&p, "accumulate"));
+    saved->arithmetic = (enum cm_arithmetic)cm_optimizer_arithmetic(saved->rule);
     read_group(&p, training, weights, saved);
-    const bool is_adamw = saved->rule == CM_RULE_ADAM && saved->groups.items[0].settings.decoupled;
-    saved->optimizer = cm_str(is_adamw ? "AdamW" : cm_optimizer_rules[saved->rule].title);
+    saved->optimizer = cm_optimizer_title(saved->rule, saved->groups.items[0].settings.decoupled);
     read_schedule(&p, saved, lr);
     return true;
 }

@@ -4,6 +4,7 @@
 #include "base/array.h"
 #include "convert/transfer/export_saved.h"
 
+#include "convert/match/state_parts.h"
 #include "convert/schedule.h"
 #include "convert/transfer/hold.h"
 #include "onnx/external.h"
@@ -302,6 +303,47 @@ static enum cm_status scatter(struct gather *g, const struct source *source,
                             g->err);
 }
 
+/* A state of a rule that reads whole weights, or that has not the shape of its weight. */
+static enum cm_status put_shaped(struct gather *g, const struct source *source,
+                                 const struct state *state, const struct cm_optimizer_state *is)
+{
+    const enum cm_update_rule rule = g->saved->rule;
+    const struct use *use = &source->uses.items[0];
+    struct cm_saved_tensor *tensor;
+
+    if (!cm_parts_keep_tensor(use->part, use->holder->parts.count - use->holder->n_aliases,
+                              &source->shape) &&
+        (!is->shape || strcmp(is->shape, "scalar") != 0))
+        return cm_fail(g->err, CM_UNSUPPORTED,
+                       "'%.*s' is not the whole of '%.*s', and the state of %s belongs to whole "
+                       "tensors; --weights-only leaves it out",
+                       CM_STR_FMT(use->holder->proto->name), CM_STR_FMT(source->name),
+                       cm_optimizer_rules[rule].title);
+    const struct cm_state_parts own = cm_state_parts(g->arena, rule, is, use->part, &source->shape);
+    const struct cm_part_use part = {&own.parts.items[0], state->tensor};
+    CM_TRY(cm_parts_scatter(g->arena, &part, 1, &own.shape, state->tensor->dtype, &tensor, g->err));
+    (void)cm_saved_add_slot(g->saved, source->name,
+                            own.there == is ? state->slot.slot : cm_str(own.there->slot),
+                            own.there->slot, tensor);
+    return CM_OK;
+}
+
+static enum cm_status put_slot(struct gather *g, const struct source *source,
+                               const struct state *state)
+{
+    const char *meaning = meaning_of(g, &state->slot);
+    const struct cm_optimizer_rule *rule = &cm_optimizer_rules[g->saved->rule];
+    const struct cm_optimizer_state *is =
+        meaning ? cm_optimizer_slot(g->saved->rule, meaning) : NULL;
+    struct cm_saved_tensor *tensor;
+
+    if (is && (is->shape || rule->needs_whole))
+        return put_shaped(g, source, state, is);
+    CM_TRY(scatter(g, source, &state->slot, &tensor));
+    (void)cm_saved_add_slot(g->saved, source->name, state->slot.slot, meaning, tensor);
+    return CM_OK;
+}
+
 static enum cm_status put_source(struct gather *g, struct source *source)
 {
     struct cm_saved_tensor *tensor;
@@ -310,12 +352,8 @@ static enum cm_status put_source(struct gather *g, struct source *source)
     const struct holder *first = source->uses.items[0].holder;
     CM_TRY(scatter(g, source, NULL, &tensor));
     (void)cm_saved_add(g->saved, role_of(g, first), source->name, tensor);
-    for (size_t i = 0; !source->is_alias && i < first->states.count; i++) {
-        const struct cm_held_slot *slot = &first->states.items[i].slot;
-
-        CM_TRY(scatter(g, source, slot, &tensor));
-        (void)cm_saved_add_slot(g->saved, source->name, slot->slot, meaning_of(g, slot), tensor);
-    }
+    for (size_t i = 0; !source->is_alias && i < first->states.count; i++)
+        CM_TRY(put_slot(g, source, &first->states.items[i]));
     return CM_OK;
 }
 

@@ -1,6 +1,7 @@
 /* What a model holds after an import: weights, the optimizer's state, and what nothing computes
  * with. Contents are read while the model is saved. */
 // SPDX-License-Identifier: Apache-2.0
+#include "convert/match/state_parts.h"
 #include "convert/saved_contents.h"
 #include "convert/transfer/hold.h"
 #include "convert/transfer/import_parts.h"
@@ -117,6 +118,39 @@ static struct cm_str word_of(const struct slots *slots, struct cm_str weight)
     return number ? slots->in->saved->entries.items[number - 1].slot : cm_str(slots->meaning);
 }
 
+/* A state that has not the weight's shape is made in its own way. */
+static enum cm_status parts_of_state(struct slots *slots, const struct cm_plan_state *state,
+                                     const struct cm_match_target *target, struct cm_parts *out,
+                                     struct cm_error *err)
+{
+    const struct cm_importing *in = slots->in;
+    const enum cm_update_rule rule = in->saved->rule;
+    const struct cm_optimizer_state *is = cm_optimizer_slot(rule, state->slot);
+    const struct cm_match_source *source =
+        cm_match_find_source(in->matching, target->parts.items[0].source);
+
+    slots->meaning = state->slot;
+    *out = target->parts;
+    if (!is || (!is->shape && !cm_optimizer_rules[rule].needs_whole))
+        return CM_OK;
+    const struct cm_shape *shape = &source->tensor->shape;
+    if (is->shape && strcmp(is->shape, "scalar") == 0) {
+        *out = cm_state_parts(in->arena, rule, is, &target->parts.items[0], shape).parts;
+        return CM_OK;
+    }
+    if (!cm_parts_keep_tensor(target->parts.items, target->parts.count, shape))
+        return cm_fail(err, CM_UNSUPPORTED,
+                       "'%.*s' is not the whole of '%.*s', and the state of %s belongs to whole "
+                       "tensors",
+                       CM_STR_FMT(target->name), CM_STR_FMT(source->name),
+                       cm_optimizer_rules[rule].title);
+    const struct cm_state_parts own =
+        cm_state_parts(in->arena, rule, is, &target->parts.items[0], shape);
+    slots->meaning = own.there->slot;
+    *out = own.parts;
+    return CM_OK;
+}
+
 enum cm_status cm_import_states(struct cm_importing *in, const struct cm_prepare_report *prepared,
                                 struct cm_error *err)
 {
@@ -142,13 +176,14 @@ enum cm_status cm_import_states(struct cm_importing *in, const struct cm_prepare
             continue;
         struct cm_tensor_proto *tensor = &algorithm->initializer.items[number - 1];
         const size_t found = slots.found;
-        slots.meaning = state->slot;
-        for (size_t p = 0; p < target->parts.count; p++)
-            (void)find_slot(&slots, target->parts.items[p].source);
+        struct cm_parts parts;
+        CM_TRY(parts_of_state(&slots, state, target, &parts, err));
+        for (size_t p = 0; p < parts.count; p++)
+            (void)find_slot(&slots, parts.items[p].source);
         if (slots.found == found)
             empty++;
         else
-            CM_TRY(fill(in, tensor, &target->parts, find_slot, &slots, err));
+            CM_TRY(fill(in, tensor, &parts, find_slot, &slots, err));
         cm_hold_slot(in->arena, tensor, target->name,
                      word_of(&slots, target->parts.items[0].source), state->slot);
     }

@@ -150,12 +150,13 @@ static struct named set_optimizer(struct cm_importing *in, const struct cm_item 
 
 /* ---- what is missing ---- */
 
-static bool has_slot(const struct cm_saved *saved, const char *meaning)
+static bool has_slot(const struct cm_saved *saved, const char *meaning) /* NULL: any */
 {
     for (size_t i = 0; i < saved->entries.count; i++) {
         const struct cm_saved_entry *entry = &saved->entries.items[i];
 
-        if (entry->role == CM_SAVED_SLOT && entry->meaning && strcmp(entry->meaning, meaning) == 0)
+        if (entry->role == CM_SAVED_SLOT && entry->meaning &&
+            (!meaning || strcmp(entry->meaning, meaning) == 0))
             return true;
     }
     return false;
@@ -230,13 +231,14 @@ static void complete_group(struct cm_importing *in, size_t number, struct named 
             preset = NAN;
         need(in, &missing, field->name, &value, preset);
         cm_group_field_set(group, field, value);
-        if (is_momentum && saved->rule == CM_RULE_SGD && group->momentum > 0 &&
+        if (is_momentum && cm_optimizer_may(saved->rule, "nesterov") && group->momentum > 0 &&
             group->nesterov < 0) {
             double nesterov = NAN;
             need(in, &missing, "nesterov", &nesterov, NAN);
         }
     }
-    if (saved->rule == CM_RULE_ADAM && group->weight_decay > 0 && group->decoupled < 0) {
+    if (cm_optimizer_may(saved->rule, "decoupled") && group->weight_decay > 0 &&
+        group->decoupled < 0) {
         double decoupled = NAN;
         need(in, &missing, "decoupled", &decoupled, NAN);
     }
@@ -265,7 +267,7 @@ static void complete(struct cm_importing *in, struct named named)
                             "their names with --set",
                             g);
     }
-    if (saved->step < 0 && saved->rule == CM_RULE_ADAM && has_slot(saved, "exp_avg"))
+    if (saved->step < 0 && cm_optimizer_counts(saved->rule) && has_slot(saved, NULL))
         cm_import_block(in,
                         "the checkpoint does not say how many steps were done: give 'step' with "
                         "--set");

@@ -83,7 +83,11 @@ static void structures(struct cm_arena *arena)
         {"{\"0\": {}, \"1\": {}}", "sgd", CM_RULE_SGD, "learning rate"},
         {"{\"0\": {\"sum_of_squares\": " TREE "}, \"1\": {}}", "adagrad", CM_RULE_ADAGRAD, "1e-7"},
         {"{\"0\": {\"nu\": " TREE "}, \"1\": {}, \"2\": {}}", "rmsprop", CM_RULE_RMSPROP,
-         "decay of the average"},
+         "beta2 and epsilon: optax stores none"},
+        {"{\"0\": {\"count\": \"s\", \"mu\": " TREE "}, \"1\": {}, \"2\": {}}", "lion",
+         CM_RULE_LION, "beta1 and beta2: optax stores none"},
+        {"{\"0\": " ADAM ", \"1\": {}, \"2\": {}, \"3\": {}}", "lamb", CM_RULE_LAMB,
+         "the weight decay"},
         {"{\"mini_step\": 1, \"gradient_step\": 3, \"inner_opt_state\": {\"0\": " ADAM
          ", \"1\": {}}, \"acc_grads\": " TREE ", \"skip_state\": {}}",
          "adam", CM_RULE_ADAM, "--accumulate"},

@@ -16,14 +16,14 @@ static struct cm_optax_rule fill_rule(enum cm_update_rule number,
                                       const struct cm_optimizer_optax *is)
 {
     const char *words[4] = {NULL};
-    struct cm_optax_rule rule = {is->name, number, is->amsgrad, is->centered, {{0}}, 0};
+    struct cm_optax_rule rule = {.is = is, .rule = number};
     size_t count = 0;
 
-    if (is->momentum == 1)
+    if (is->momentum)
         words[count++] = "momentum";
-    if (is->amsgrad == 1)
+    if (is->amsgrad)
         words[count++] = "amsgrad";
-    if (is->centered == 1)
+    if (is->centered)
         words[count] = "centered";
     if (is->counts)
         rule.fields[rule.n_fields++].field = rule.fields[0].meaning = counts;
@@ -49,7 +49,7 @@ const char *cm_optax_slot(const char *meaning, enum cm_update_rule rule)
     return NULL;
 }
 
-/* All of them; the last has no name. */
+/* All of them. */
 static const struct cm_optax_rule *all_rules(struct cm_arena *arena)
 {
     struct {
@@ -59,15 +59,15 @@ static const struct cm_optax_rule *all_rules(struct cm_arena *arena)
     for (enum cm_update_rule rule = CM_RULE_UNKNOWN + 1; rule < CM_RULES; rule++)
         for (const struct cm_optimizer_optax *o = cm_optimizer_rules[rule].optax; o->name; o++)
             *CM_PUSH(arena, &list) = fill_rule(rule, o);
-    CM_PUSH(arena, &list)->name = NULL;
+    CM_PUSH(arena, &list)->is = NULL;
     return list.items;
 }
 
-static const struct cm_optax_rule *find_rule(struct cm_arena *arena, const struct cm_item *state)
+static const struct cm_optax_rule *find_rule(const struct cm_optax *o, const struct cm_item *state)
 {
-    const struct cm_optax_rule *rule = all_rules(arena);
+    const struct cm_optax_rule *rule = o->rules;
 
-    for (; rule->name; rule++) {
+    for (; rule->is; rule++) {
         size_t f = 0;
 
         while (f < rule->n_fields && cm_item_get(state, rule->fields[f].field))
@@ -214,11 +214,11 @@ static const struct cm_item *take_rule(struct cm_optax *o, const struct cm_optax
     struct cm_item *kept = cm_item_new(o->arena, CM_ITEM_MAP);
     const bool second = o->rule != NULL;
 
-    if (second && rule->rule == CM_RULE_SGD && o->rule->rule == CM_RULE_RMSPROP)
+    if (second && rule->is->momentum && o->rule->is->may_trace)
         o->has_trace = true; /* rmsprop with momentum */
     else if (second)
         cm_saved_unknown(o->saved, "%.*s is a second optimizer after '%s'", CM_STR_FMT(path),
-                         o->rule->name);
+                         o->rule->is->name);
     else
         o->rule = rule;
     for (size_t f = 0; f < rule->n_fields; f++) {
@@ -301,9 +301,11 @@ static const struct cm_item *take_groups(struct cm_optax *o, const struct cm_ite
         if (!group->names.count)
             o->needs |= CM_NEED_NAMES;
         cm_optax_conclude(o, group, below);
-        const unsigned needs = o->needs;
+        const struct cm_optax after = *o;
         *o = before;
-        o->needs = needs;
+        o->needs = after.needs;
+        o->lacking = after.lacking;
+        memcpy(o->lacks, after.lacks, sizeof o->lacks);
     }
     return kept;
 }
@@ -395,7 +397,7 @@ static const struct cm_item *take_state(struct cm_optax *o, const struct cm_item
         return cm_item_new(o->arena, is_tree ? state->kind : CM_ITEM_MAP);
     }
     if (state->kind == CM_ITEM_MAP) {
-        const struct cm_optax_rule *rule = find_rule(o->arena, state);
+        const struct cm_optax_rule *rule = find_rule(o, state);
 
         if (rule)
             return take_rule(o, rule, state, path);
@@ -427,7 +429,8 @@ const struct cm_item *cm_optax_take(struct cm_saved *saved, const struct cm_item
                          .prefix = prefix,
                          .group = -1,
                          .count = -1,
-                         .schedule_count = -1};
+                         .schedule_count = -1,
+                         .rules = all_rules(saved->arena)};
 
     for (size_t i = 0; i < saved->entries.count; i++)
         if (saved->entries.items[i].role == CM_SAVED_WEIGHT)
@@ -455,15 +458,14 @@ const struct cm_item *cm_optax_state(struct cm_arena *arena, const struct cm_sav
 {
     struct cm_item *chain = cm_item_new(arena, CM_ITEM_MAP), *state = NULL;
     const struct cm_plan_group *is = saved->groups.count ? &saved->groups.items[0].settings : NULL;
-    const struct cm_optax_rule *rule = NULL;
-    int stateless = 1;
+    const struct cm_optax_rule *rule = all_rules(arena);
 
-    for (const struct cm_optax_rule *r = all_rules(arena); r->name && !rule; r++)
-        if (r->rule == saved->rule && (r->amsgrad < 0 || !is || r->amsgrad == (is->amsgrad == 1)) &&
-            (r->centered < 0 || !is || r->centered == (is->centered == 1)))
-            rule = r;
+    while (rule->is &&
+           (rule->rule != saved->rule || (is && (rule->is->amsgrad != (is->amsgrad == 1) ||
+                                                 rule->is->centered != (is->centered == 1)))))
+        rule++;
     state = cm_item_new(arena, CM_ITEM_MAP);
-    if (rule && !(rule->rule == CM_RULE_SGD && is && !(is->momentum > 0)))
+    if (rule->is && !(rule->is->momentum && is && !(is->momentum > 0)))
         for (size_t f = 0; f < rule->n_fields; f++)
             cm_item_put(
                 arena, state, rule->fields[f].field,
@@ -471,13 +473,10 @@ const struct cm_item *cm_optax_state(struct cm_arena *arena, const struct cm_sav
                     ? note(arena, "=count:int32:%lld",
                            (long long)(saved->step < 0 ? 0 : saved->step))
                     : note(arena, "=slots:%s:-1:%.*s", rule->fields[f].field, CM_STR_FMT(prefix)));
-    if (saved->rule == CM_RULE_ADAM && is && is->decoupled == 1)
-        stateless = 2;
-    if (saved->rule == CM_RULE_RMSPROP)
-        stateless = 2;
+    const size_t stateless = rule->is ? cm_optax_after(rule->is, is && is->decoupled == 1) : 1;
     cm_item_put(arena, chain, "0", state);
-    for (int i = 1; i <= stateless; i++)
-        cm_item_set(arena, chain, cm_item_text(arena, cm_arena_printf(arena, "%d", i)),
+    for (size_t i = 1; i <= stateless; i++)
+        cm_item_set(arena, chain, cm_item_text(arena, cm_arena_printf(arena, "%zu", i)),
                     cm_item_new(arena, CM_ITEM_MAP));
     return chain;
 }

@@ -1,6 +1,7 @@
 /* What a chain of optax's transformations comes to: settings, and what is missing. */
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/frameworks/jax/optax_chain.h"
+#include "convert/saved_item.h"
 
 /* Settings that inject_hyperparams stores. */
 static const struct {
@@ -37,43 +38,88 @@ static void need(struct cm_optax *o, double known, enum cm_optax_need what)
         o->needs |= what;
 }
 
+/* The numbers that optax stores with inject_hyperparams only. */
+static const char *const numbers[CM_OPTAX_NUMBERS] = {"beta1", "beta2", "epsilon"};
+
+static void need_numbers(struct cm_optax *o, const struct cm_plan_group *is)
+{
+    for (size_t i = 0; i < CM_COUNT(numbers); i++)
+        if (cm_optimizer_has(o->rule->rule, numbers[i]) &&
+            isnan(cm_group_field_get(is, cm_group_field_find(numbers[i])))) {
+            o->lacking = o->rule->rule;
+            o->lacks[i] = true;
+        }
+}
+
+size_t cm_optax_after(const struct cm_optimizer_optax *form, bool is_decoupled)
+{
+    return (form->after ? (size_t)form->after : 1) + (form->may_decay && is_decoupled);
+}
+
+static bool same_fields(const struct cm_optax_rule *a, const struct cm_optax_rule *b)
+{
+    bool same = a->n_fields == b->n_fields;
+
+    for (size_t f = 0; same && f < a->n_fields; f++)
+        same = strcmp(a->fields[f].field, b->fields[f].field) == 0;
+    return same;
+}
+
+/* Forms that have the same fields (adam, lamb) differ in the transformations that follow. */
+static void choose_form(struct cm_optax *o)
+{
+    for (const struct cm_optax_rule *rule = o->rules; rule->is; rule++)
+        if (same_fields(rule, o->rule) && (cm_optax_after(rule->is, false) == o->after ||
+                                           cm_optax_after(rule->is, true) == o->after)) {
+            o->rule = rule;
+            return;
+        }
+}
+
+static void need_decay(struct cm_optax *o, const struct cm_plan_group *is)
+{
+    if (o->masked && isnan(is->weight_decay))
+        o->needs |= CM_NEED_MASK;
+    else
+        need(o, is->weight_decay, CM_NEED_DECAY);
+}
+
 static void conclude_rule(struct cm_optax *o, struct cm_plan_group *is, struct cm_str path)
 {
-    const size_t usual = o->rule->rule == CM_RULE_RMSPROP ? 2 : 1; /* that follow it */
+    choose_form(o);
+    const struct cm_optimizer_optax *form = o->rule->is;
+    const struct cm_optimizer_rule *rule = &cm_optimizer_rules[o->rule->rule];
+    const bool decays = form->decay || (form->may_decay && (o->after > 1 || o->masked));
 
-    is->amsgrad = o->rule->amsgrad;
-    is->centered = o->rule->centered;
-    switch (o->rule->rule) {
-    case CM_RULE_ADAM:
-        is->decoupled = o->after > 1 || o->masked;
-        need(o, is->beta1 + is->beta2 + is->epsilon, CM_NEED_BETAS);
-        if (!is->decoupled)
-            is->weight_decay = 0;
-        else if (o->masked && isnan(is->weight_decay))
-            o->needs |= CM_NEED_MASK;
-        else
-            need(o, is->weight_decay, CM_NEED_DECAY);
-        break;
-    case CM_RULE_SGD:
-        need(o, is->momentum, CM_NEED_MOMENTUM);
-        break;
-    case CM_RULE_RMSPROP:
-        need(o, is->beta2 + is->epsilon, CM_NEED_SMOOTHING);
-        if (o->has_trace)
-            need(o, is->momentum, CM_NEED_MOMENTUM);
-        else
-            is->momentum = 0;
-        break;
-    default:
-        need(o, is->epsilon, CM_NEED_EPSILON);
+    for (const struct cm_optimizer_optax *any = rule->optax; any->name; any++) {
+        is->amsgrad = any->amsgrad ? form->amsgrad : is->amsgrad;
+        is->centered = any->centered ? form->centered : is->centered;
     }
-    if (o->rule->rule != CM_RULE_ADAM)
+    if (form->may_decay || form->decay)
+        is->decoupled = decays && !rule->decays_itself;
+    if (decays)
+        need_decay(o, is);
+    else
         is->weight_decay = 0;
-    if (o->after > usual + (o->rule->rule == CM_RULE_ADAM))
+    need_numbers(o, is);
+    if (form->momentum || o->has_trace)
+        need(o, is->momentum, CM_NEED_MOMENTUM);
+    else if (cm_optimizer_has(o->rule->rule, "momentum"))
+        is->momentum = 0;
+    if (o->after > cm_optax_after(form, true))
         cm_saved_unknown(o->saved,
                          "%.*s: after '%s' come %zu transformations without state, more than "
-                         "adamw has; what they do is not stored (lamb?)",
-                         CM_STR_FMT(path), o->rule->name, o->after);
+                         "it has; what they do is not stored",
+                         CM_STR_FMT(path), form->name, o->after);
+}
+
+/* The name whose weight decay is decoupled, where another name's is not. */
+static const char *decoupled_name(enum cm_update_rule rule, const char *name)
+{
+    for (const struct cm_optimizer_preset *p = cm_optimizer_rules[rule].presets; p->name; p++)
+        if (cm_optimizer_preset_says(p, CM_LIKE_OPTAX, "decoupled") > 0)
+            return p->name;
+    return name;
 }
 
 void cm_optax_conclude(struct cm_optax *o, struct cm_saved_group *group, struct cm_str path)
@@ -81,8 +127,6 @@ void cm_optax_conclude(struct cm_optax *o, struct cm_saved_group *group, struct 
     struct cm_plan_group *is = &group->settings;
     struct cm_saved *saved = o->saved;
     const bool plain = !o->rule; /* sgd without momentum has no state but for its rate's */
-    const char *name = plain ? "sgd" : o->rule->name;
-    const enum cm_update_rule rule = plain ? CM_RULE_SGD : o->rule->rule;
     size_t before = o->before;
 
     set_settings(o, is);
@@ -91,8 +135,10 @@ void cm_optax_conclude(struct cm_optax *o, struct cm_saved_group *group, struct 
         before = before > 2 ? before - 2 : 0;
     } else
         conclude_rule(o, is, path);
-    if (rule == CM_RULE_ADAM && is->decoupled == 1)
-        name = "adamw";
+    const enum cm_update_rule rule = plain ? cm_optimizer_stateless() : o->rule->rule;
+    const char *name = plain ? cm_optimizer_rules[rule].name : o->rule->is->name;
+    if (is->decoupled == 1)
+        name = decoupled_name(rule, name);
     if (saved->rule != CM_RULE_UNKNOWN && saved->rule != rule)
         cm_saved_unknown(saved, "%.*s moves its weights by '%s', others are moved by '%.*s'",
                          CM_STR_FMT(path), name, CM_STR_FMT(saved->optimizer));
@@ -115,6 +161,36 @@ void cm_optax_conclude(struct cm_optax *o, struct cm_saved_group *group, struct 
         saved->schedule.offset = o->schedule_count - saved->step;
 }
 
+/* "beta1, beta2 and epsilon: .. its defaults in optax, 0.9, 0.999 and 1e-8" */
+static void tell_numbers(struct cm_optax *o)
+{
+    struct cm_str names = CM_STR(""), keys = CM_STR(""), values = CM_STR("");
+    size_t count = 0, at = 0;
+
+    for (size_t i = 0; i < CM_COUNT(numbers); i++)
+        count += o->lacks[i];
+    for (size_t i = 0; i < CM_COUNT(numbers); i++) {
+        char value[40];
+
+        if (!o->lacks[i])
+            continue;
+        const char *before = at == 0 ? "" : at + 1 == count ? " and " : ", ";
+        cm_print_setting(
+            value, sizeof value,
+            cm_optimizer_default(&cm_optimizer_rules[o->lacking], NULL, CM_LIKE_OPTAX, numbers[i]));
+        names = cm_arena_printf(o->arena, "%.*s%s%s", CM_STR_FMT(names), before, numbers[i]);
+        keys = cm_arena_printf(o->arena, "%.*s%s\"%s\"", CM_STR_FMT(keys), before, numbers[i]);
+        values = cm_arena_printf(o->arena, "%.*s%s%s", CM_STR_FMT(values), before, value);
+        at++;
+    }
+    if (count)
+        cm_saved_missing(o->saved,
+                         "%.*s: optax stores none; give %.*s with --set, or name the optimizer for "
+                         "its default%s in optax, %.*s",
+                         CM_STR_FMT(names), CM_STR_FMT(keys), count > 1 ? "s" : "",
+                         CM_STR_FMT(values));
+}
+
 void cm_optax_tell_needs(struct cm_optax *o)
 {
     static const struct {
@@ -126,9 +202,6 @@ void cm_optax_tell_needs(struct cm_optax *o)
         {CM_NEED_SCHEDULE,
          "how the learning rate goes on: optax stores the position of a schedule and not the "
          "schedule; give \"rates\" or \"schedule\" with --set"},
-        {CM_NEED_BETAS,
-         "beta1, beta2 and epsilon: optax stores none; give \"betas\" and \"epsilon\" with "
-         "--set, or name the optimizer for its defaults in optax, 0.9, 0.999 and 1e-8"},
         {CM_NEED_MOMENTUM,
          "the momentum: optax stores none; give it with --momentum, or as \"momentum\" with --set "
          "(and \"nesterov\": true, if it is of that kind)"},
@@ -137,13 +210,8 @@ void cm_optax_tell_needs(struct cm_optax *o)
         {CM_NEED_MASK,
          "the weight decay, and which weights decay: optax stores neither; give \"groups\" with "
          "their names and \"weight_decay\" with --set"},
-        {CM_NEED_EPSILON, "epsilon: optax stores none; give \"epsilon\" with --set, or name the "
-                          "optimizer for its default in optax, 1e-7"},
         {CM_NEED_CLIP, "what comes before the optimizer: a transformation without state, such as "
                        "clipping; give \"clip_norm\" with --set (0: it does not clip)"},
-        {CM_NEED_SMOOTHING,
-         "the decay of the average and epsilon: optax stores none; give \"beta2\" and "
-         "\"epsilon\" with --set, or name the optimizer for its defaults in optax, 0.9 and 1e-8"},
         {CM_NEED_ACCUMULATION,
          "how many batches make an update: MultiSteps stores only how many there were; give it "
          "with --accumulate"},
@@ -152,9 +220,12 @@ void cm_optax_tell_needs(struct cm_optax *o)
          "multi_transform; give \"groups\" with their names with --set"},
     };
 
-    for (size_t i = 0; i < CM_COUNT(sentences); i++)
+    for (size_t i = 0; i < CM_COUNT(sentences); i++) {
+        if (sentences[i].need == CM_NEED_MOMENTUM)
+            tell_numbers(o);
         if (o->needs & sentences[i].need)
             cm_saved_missing(o->saved, "%s", sentences[i].text);
+    }
     if (o->needs & CM_NEED_SCHEDULE)
         o->saved->schedule_known = CM_SCHEDULE_UNKNOWN;
     if (!(o->needs & CM_NEED_CLIP))

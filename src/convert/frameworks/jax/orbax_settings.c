@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/frameworks/jax/orbax.h"
 #include "convert/saved_item.h"
+#include "train/rules.h"
 
 static const char our_key[] = "ai.cameo.training";
 
@@ -13,7 +14,7 @@ const struct cm_item *cm_orbax_settings(struct cm_arena *arena, const struct cm_
 
     const bool same = saved->arithmetic == CM_LIKE_OPTAX ||
                       (saved->arithmetic == CM_LIKE_TORCH &&
-                       (saved->rule == CM_RULE_ADAM || saved->rule == CM_RULE_SGD));
+                       !cm_optimizer_epsilon_differs(saved->rule, CM_LIKE_TORCH, CM_LIKE_OPTAX));
 
     if (!saved->has_optimizer || !same)
         return NULL; /* optax would go on in another arithmetic */

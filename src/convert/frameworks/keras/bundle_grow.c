@@ -64,24 +64,6 @@ static void set_variable(struct cm_bundle_writing *w, struct growing *g, size_t 
     cm_bundle_add(w, g->nodes.items[node].key, tensor);
 }
 
-/* The names of Keras's lists of slots. */
-static const char *list_of(const struct cm_saved *saved, const char *word)
-{
-    static const char *const names[][2] = {{"momentum", "_momentums"},
-                                           {"velocity", "_velocities"},
-                                           {"velocity_hat", "_velocity_hats"},
-                                           {"accumulator", "_accumulators"},
-                                           {"average_gradient", "_average_gradients"},
-                                           {"average", "_model_variables_moving_average"}};
-
-    if (saved->rule == CM_RULE_SGD && strcmp(word, "momentum") == 0)
-        return "momentums";
-    for (size_t i = 0; i < CM_COUNT(names); i++)
-        if (strcmp(names[i][0], word) == 0)
-            return names[i][1];
-    return "_slots";
-}
-
 static void add_child(struct cm_bundle_writing *w, struct growing *g, size_t above, size_t number,
                       size_t node)
 {
@@ -129,7 +111,7 @@ static enum cm_status grow_optimizer(struct cm_bundle_writing *w, struct growing
         for (size_t k = 0; k < CM_COUNT(runs[r].words) && runs[r].words[k]; k++) {
             const char *word = runs[r].words[k],
                        *meaning = cm_keras_meaning(saved->rule, cm_str(word));
-            const size_t list = new_child(w, g, optimizer, cm_str(list_of(saved, word)));
+            const size_t list = new_child(w, g, optimizer, cm_str(runs[r].lists[k]));
             size_t stride = 1;
             while (stride < CM_COUNT(runs[r].words) && runs[r].words[stride])
                 stride++;

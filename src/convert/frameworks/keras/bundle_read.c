@@ -253,27 +253,60 @@ static void guess_momentum(struct reading *r)
     }
     if (!negative)
         return;
-    r->saved->rule = CM_RULE_SGD;
+    r->saved->rule = cm_optimizer_stateless();
     for (size_t i = 0; i < r->graph.count; i++)
         if (r->roles.variables[i].use == CM_USE_SLOT)
             r->roles.variables[i].slot = CM_STR("momentum");
 }
 
+/* Is the state there under any of Keras's words for it? */
+static bool has_state(const struct reading *r, const struct cm_optimizer_state *state)
+{
+    for (const char *at = state->keras ? state->keras : ""; *at;) {
+        at += *at == '*';
+        const size_t size = strcspn(at, ",");
+        if (has_slot(r, cm_arena_str(r->saved->arena, (struct cm_str){at, size}).data))
+            return true;
+        at += size + (at[size] == ',');
+    }
+    return false;
+}
+
+/* The rule that has the most of the slots, and needs no other. */
+static enum cm_update_rule rule_of_slots(const struct reading *r)
+{
+    enum cm_update_rule best = CM_RULE_UNKNOWN;
+    size_t most = 0;
+
+    for (enum cm_update_rule rule = CM_RULE_UNKNOWN + 1; rule < CM_RULES; rule++) {
+        const struct cm_optimizer_state *state = cm_optimizer_rules[rule].states;
+        size_t found = 0;
+
+        for (; state->name; state++) {
+            const bool is_there = has_state(r, state);
+
+            if (!is_there && !state->when)
+                break;
+            found += is_there ? state->when ? 1 : 2 : 0; /* what it always has tells more */
+        }
+        if (!state->name && found > most) {
+            most = found;
+            best = rule;
+        }
+    }
+    return best;
+}
+
 static void begin_optimizer(struct reading *r)
 {
     struct cm_saved *saved = r->saved;
-    const bool squares = has_slot(r, "velocity") || has_slot(r, "v");
 
     cm_saved_add_group(saved);
     cm_keras_set_optimizer(saved, r->roles.by_hand ? CM_STR_NONE : r->roles.optimizer_name);
     if (r->roles.by_hand)
         guess_momentum(r);
     else if (saved->rule == CM_RULE_UNKNOWN && !saved->optimizer.size)
-        saved->rule = (has_slot(r, "momentum") && squares) || has_slot(r, "m") ? CM_RULE_ADAM
-                      : squares || has_slot(r, "rms")                          ? CM_RULE_RMSPROP
-                      : has_slot(r, "accumulator")                             ? CM_RULE_ADAGRAD
-                      : has_slot(r, "momentum")                                ? CM_RULE_SGD
-                                                                               : CM_RULE_UNKNOWN;
+        saved->rule = rule_of_slots(r);
     struct cm_plan_group *group = &saved->groups.items[0].settings;
     enum cm_update_rule rule;
     const struct cm_optimizer_keras *found = cm_keras_optimizer(saved->optimizer, &rule);
@@ -454,10 +487,11 @@ static void read_named(struct reading *r)
         return;
     struct cm_plan_group *group = &r->saved->groups.items[0].settings;
     group->weight_decay = 0;
-    if (r->saved->rule == CM_RULE_ADAM)
+    if (cm_optimizer_has(r->saved->rule, "beta1"))
         take_betas(r);
-    if (r->saved->rule == CM_RULE_ADAGRAD)
-        group->epsilon = 0;
+    const struct cm_rule_number *fixed = cm_optimizer_rules[r->saved->rule].tensorflow1;
+    for (; fixed && fixed->name; fixed++)
+        cm_group_field_set(group, cm_group_field_find(fixed->name), fixed->value);
     r->saved->schedule_known = CM_SCHEDULE_UNKNOWN;
     set_trained(r);
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/frameworks/keras/keras_optimizer.h"
 
+#include "convert/saved_item.h"
 #include "convert/schedule.h"
 
 /* ---- names ---- */
@@ -55,6 +56,22 @@ const char *cm_keras_meaning(enum cm_update_rule rule, struct cm_str word)
     return meaning;
 }
 
+/* "SGD, Adam, AdamW, Adagrad and RMSprop" */
+static const char *known_classes(struct cm_arena *arena)
+{
+    const char *last = "", *text = "";
+
+    for (enum cm_update_rule rule = CM_RULE_UNKNOWN + 1; rule < CM_RULES; rule++)
+        for (const struct cm_optimizer_keras *k = cm_optimizer_rules[rule].keras; k->word; k++) {
+            if (strcmp(last, k->class_name) == 0 || strstr(text, k->class_name))
+                continue;
+            if (*last)
+                text = cm_arena_printf(arena, "%s%s%s", text, *text ? ", " : "", last).data;
+            last = k->class_name;
+        }
+    return cm_arena_printf(arena, "%s and %s", text, last).data;
+}
+
 void cm_keras_set_optimizer(struct cm_saved *saved, struct cm_str name)
 {
     enum cm_update_rule rule;
@@ -65,10 +82,8 @@ void cm_keras_set_optimizer(struct cm_saved *saved, struct cm_str name)
     saved->optimizer = found ? cm_str(found->class_name) : name;
     saved->rule = rule;
     if (!found && name.size)
-        cm_saved_unknown(saved,
-                         "the optimizer '%.*s': only SGD, Adam, AdamW, Adagrad and RMSprop are "
-                         "continued",
-                         CM_STR_FMT(name));
+        cm_saved_unknown(saved, "the optimizer '%.*s': only %s are continued", CM_STR_FMT(name),
+                         known_classes(saved->arena));
 }
 
 /* ---- schedules ---- */
@@ -287,28 +302,31 @@ void cm_keras_configure(struct cm_saved *saved, const struct cm_item *optimizer)
     }
 }
 
-/* What the slots that are there say of the settings. */
+static bool has_slot(const struct cm_saved *saved, const char *meaning)
+{
+    for (size_t i = 0; i < saved->entries.count; i++) {
+        const char *is = saved->entries.items[i].meaning;
+
+        if (is && strcmp(is, meaning) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* What the slots that are there say of the settings that they depend on: of a flag whether it is
+ * set, of a number that it is 0. */
 static void settings_of_slots(struct cm_saved *saved)
 {
     struct cm_plan_group *group = &saved->groups.items[0].settings;
-    bool has_maximum = false, has_momentum = false, has_mean = false;
+    const struct cm_optimizer_state *state = cm_optimizer_rules[saved->rule].states;
 
-    for (size_t i = 0; i < saved->entries.count; i++) {
-        const char *meaning = saved->entries.items[i].meaning;
+    for (; state && state->name; state++) {
+        const struct cm_group_field *field = state->when ? cm_group_field_find(state->when) : NULL;
+        const bool is_there = has_slot(saved, state->slot);
 
-        if (!meaning)
-            continue;
-        has_maximum |= strcmp(meaning, "max_exp_avg_sq") == 0;
-        has_momentum |= strcmp(meaning, "momentum_buffer") == 0;
-        has_mean |= strcmp(meaning, "grad_avg") == 0;
+        if (field && isnan(cm_group_field_get(group, field)) && (field->is_flag || !is_there))
+            cm_group_field_set(group, field, is_there);
     }
-    if (saved->rule == CM_RULE_ADAM && group->amsgrad < 0)
-        group->amsgrad = has_maximum;
-    if (saved->rule == CM_RULE_RMSPROP && group->centered < 0)
-        group->centered = has_mean;
-    if ((saved->rule == CM_RULE_SGD || saved->rule == CM_RULE_RMSPROP) && isnan(group->momentum) &&
-        !has_momentum)
-        group->momentum = 0;
 }
 
 /* A setting that is not known; flags are not told. */
@@ -320,10 +338,7 @@ static void miss(struct cm_saved *saved, const struct cm_plan_group *group, cons
 
     if (field->is_flag || !isnan(cm_group_field_get(group, field)))
         return;
-    snprintf(text, sizeof text, "%g", usual);
-    char *zero = strstr(text, "e-0"); /* 1e-7, as people write it */
-    if (zero)
-        memmove(zero + 2, zero + 3, strlen(zero + 3) + 1);
+    cm_print_setting(text, sizeof text, usual);
     cm_saved_missing(saved, "%s: %s does not hold it (Keras's default is %s)", name, kind, text);
 }
 
@@ -357,8 +372,10 @@ void cm_keras_missing(struct cm_saved *saved, const char *kind)
         miss(saved, group, usual->name, usual->value, kind);
     if (found && found->decays)
         miss(saved, group, "weight_decay", decay_of(rule), kind);
-    if (saved->rule == CM_RULE_RMSPROP && isnan(group->momentum))
-        cm_saved_missing(saved, "momentum: %s does not hold it", kind);
-    if (saved->rule == CM_RULE_SGD && isnan(group->momentum))
-        cm_saved_missing(saved, "momentum: %s holds neither it nor whether it is Nesterov's", kind);
+    if (cm_optimizer_has(saved->rule, "momentum") && isnan(group->momentum))
+        cm_saved_missing(saved,
+                         cm_optimizer_may(saved->rule, "nesterov")
+                             ? "momentum: %s holds neither it nor whether it is Nesterov's"
+                             : "momentum: %s does not hold it",
+                         kind);
 }

@@ -37,6 +37,7 @@ void cm_keras_take_variables(struct cm_saved *saved, struct cm_saved_tensor *con
 /* A run of slots: for each weight in turn, one or two of them. */
 struct cm_keras_run {
     const char *words[3]; /* alternating for each weight; NULL after the last */
+    const char *lists[3]; /* that Keras has them in */
 };
 /* The runs that the slots of saved make, in their order; returns how many, at most 5. */
 size_t cm_keras_runs(const struct cm_saved *saved, struct cm_keras_run *out);

@@ -5,22 +5,55 @@
 
 enum { RUNS_MAX = 5 };
 
-/* All runs that an optimizer may have, in their order. What is optional depends on settings. */
-static const struct {
-    enum cm_update_rule rule; /* CM_RULE_UNKNOWN: all have it */
-    const char *words[3];
+/* A run that an optimizer may have. */
+struct run {
+    struct cm_keras_run is;
     const char *setting; /* it is there when this setting is; NULL: always */
-} runs[] = {
-    {CM_RULE_UNKNOWN, {"average"}, "use_ema"},
-    {CM_RULE_UNKNOWN, {"gradient_accumulator"}, "gradient_accumulation_steps"},
-    {CM_RULE_SGD, {"momentum"}, "momentum"},
-    {CM_RULE_ADAM, {"momentum", "velocity"}, NULL},
-    {CM_RULE_ADAM, {"velocity_hat"}, "amsgrad"},
-    {CM_RULE_ADAGRAD, {"accumulator"}, NULL},
-    {CM_RULE_RMSPROP, {"velocity"}, NULL},
-    {CM_RULE_RMSPROP, {"momentum"}, "momentum"},
-    {CM_RULE_RMSPROP, {"average_gradient"}, "centered"},
 };
+
+struct runs {
+    struct run items[RUNS_MAX];
+    size_t count;
+};
+
+/* Moves *at past the text up to one of `ends`. */
+static const char *cut(struct cm_arena *arena, const char **at, const char *ends)
+{
+    const size_t size = strcspn(*at, ends);
+    const char *text = cm_arena_str(arena, (struct cm_str){*at, size}).data;
+
+    *at += size;
+    return text;
+}
+
+/* All runs that an optimizer may have, in their order: two that all have, those of its file. */
+static struct runs list_runs(const struct cm_saved *saved)
+{
+    struct runs runs = {
+        .items = {{{{"average"}, {"_model_variables_moving_average"}}, "use_ema"},
+                  {{{"gradient_accumulator"}, {"_slots"}}, "gradient_accumulation_steps"}},
+        .count = 2};
+    const char *at = cm_optimizer_rules[saved->rule].keras_runs;
+
+    while (at && *at && runs.count < RUNS_MAX) {
+        struct run *run = &runs.items[runs.count++];
+
+        for (size_t word = 0; word < 2; word++) {
+            run->is.words[word] = cut(saved->arena, &at, "/");
+            at++;
+            run->is.lists[word] = cut(saved->arena, &at, "+= ");
+            if (*at != '+')
+                break;
+            at++;
+        }
+        if (*at == '=') {
+            at++;
+            run->setting = cut(saved->arena, &at, " ");
+        }
+        at += *at == ' ';
+    }
+    return runs;
+}
 
 struct fitting {
     struct cm_saved *saved;
@@ -48,29 +81,26 @@ static size_t words_in(const struct cm_keras_run *run)
  * optional. */
 static unsigned choose_runs(struct fitting *f, unsigned mask)
 {
+    const struct runs runs = list_runs(f->saved);
     unsigned optional = 0;
 
     f->n_runs = 0;
-    for (size_t i = 0; i < CM_COUNT(runs); i++) {
-        if (runs[i].rule != CM_RULE_UNKNOWN && runs[i].rule != f->saved->rule)
-            continue;
-        if (runs[i].setting && !(mask >> optional++ & 1))
-            continue;
-        memcpy(f->runs[f->n_runs++].words, runs[i].words, sizeof runs[i].words);
-    }
+    for (size_t i = 0; i < runs.count; i++)
+        if (!runs.items[i].setting || mask >> optional++ & 1)
+            f->runs[f->n_runs++] = runs.items[i].is;
     return optional;
 }
 
 /* The mask that a configuration says. */
 static unsigned configured(const struct fitting *f, const struct cm_item *config)
 {
+    const struct runs runs = list_runs(f->saved);
     unsigned mask = 0, bit = 0;
 
-    for (size_t i = 0; i < CM_COUNT(runs); i++)
-        if ((runs[i].rule == CM_RULE_UNKNOWN || runs[i].rule == f->saved->rule) &&
-            runs[i].setting) {
-            const bool there = cm_item_real_or(cm_item_get(config, runs[i].setting), 0) != 0;
-            mask |= (unsigned)there << bit++;
+    for (size_t i = 0; i < runs.count; i++)
+        if (runs.items[i].setting) {
+            const struct cm_item *value = cm_item_get(config, runs.items[i].setting);
+            mask |= (unsigned)(cm_item_real_or(value, 0) != 0) << bit++;
         }
     return mask;
 }
@@ -248,22 +278,23 @@ void cm_keras_take_variables(struct cm_saved *saved, struct cm_saved_tensor *con
 size_t cm_keras_runs(const struct cm_saved *saved, struct cm_keras_run *out)
 {
     struct fitting f = {.saved = (struct cm_saved *)saved};
+    const struct runs runs = list_runs(saved);
     unsigned mask = 0, bit = 0;
 
-    for (size_t i = 0; i < CM_COUNT(runs); i++) {
-        if (runs[i].rule != CM_RULE_UNKNOWN && runs[i].rule != saved->rule)
-            continue;
+    for (size_t i = 0; i < runs.count; i++) {
+        const struct run *run = &runs.items[i];
+        const char *meaning = cm_keras_meaning(saved->rule, cm_str(run->is.words[0]));
         bool there = false;
-        for (size_t e = 0; runs[i].setting && e < saved->entries.count && !there; e++) {
+
+        for (size_t e = 0; run->setting && e < saved->entries.count && !there; e++) {
             const struct cm_saved_entry *entry = &saved->entries.items[e];
-            const char *meaning = cm_keras_meaning(saved->rule, cm_str(runs[i].words[0]));
 
             there = entry->role == CM_SAVED_AVERAGE
-                        ? strcmp(runs[i].words[0], "average") == 0
+                        ? strcmp(run->is.words[0], "average") == 0
                         : entry->role == CM_SAVED_SLOT && meaning && entry->meaning &&
                               strcmp(entry->meaning, meaning) == 0;
         }
-        if (runs[i].setting)
+        if (run->setting)
             mask |= (unsigned)there << bit++;
     }
     choose_runs(&f, mask);

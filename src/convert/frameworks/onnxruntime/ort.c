@@ -106,12 +106,31 @@ static enum cm_status read_weights(struct ort *o, struct cm_fb_table module, int
     return o->buffer.broken ? broken(o) : CM_OK;
 }
 
+const struct cm_optimizer_state *cm_ort_state(enum cm_update_rule rule, size_t number)
+{
+    const struct cm_optimizer_state *state = cm_optimizer_rules[rule].states;
+
+    for (; state && state->name; state++)
+        if (state->ort && number-- == 0)
+            return state;
+    return NULL;
+}
+
+/* The rule with so many states; else one that needs none. */
+static enum cm_update_rule rule_of(size_t states)
+{
+    for (enum cm_update_rule rule = CM_RULE_UNKNOWN + 1; rule < CM_RULES; rule++)
+        if (states && cm_ort_state(rule, states - 1) && !cm_ort_state(rule, states))
+            return rule;
+    return cm_optimizer_stateless();
+}
+
 static enum cm_status read_state(struct ort *o, struct cm_fb_table state,
                                  struct cm_saved_group *group)
 {
-    static const char *const meanings[] = {"exp_avg", "exp_avg_sq"};
     const struct cm_str weight = cm_fb_text(state, CM_ORT_STATE_OF);
     const struct cm_fb_vector momentums = cm_fb_vector(state, CM_ORT_MOMENTUMS, 4);
+    const enum cm_update_rule rule = rule_of(momentums.count);
 
     *CM_PUSH(o->arena, &group->names) = weight;
     for (size_t i = 0; i < momentums.count; i++) {
@@ -121,14 +140,15 @@ static enum cm_status read_state(struct ort *o, struct cm_fb_table state,
         struct cm_saved_tensor *tensor;
 
         CM_TRY(read_named(o, table, weight, &tensor));
+        for (size_t k = 0; cm_ort_state(rule, k); k++)
+            if (cm_str_is(slot, cm_ort_state(rule, k)->ort))
+                meaning = cm_ort_state(rule, k)->slot;
         /* SGD keeps one, which it does not use. */
-        if (momentums.count == 2 && (cm_str_is(slot, "momentum0") || cm_str_is(slot, "momentum1")))
-            meaning = meanings[slot.data[8] - '0'];
-        else if (momentums.count != 1 || !cm_str_is(slot, "momentum0"))
+        if (!meaning && (momentums.count != 1 || !cm_str_is(slot, "momentum0")))
             cm_saved_unknown(o->saved, "weight '%.*s' has a moment '%.*s'", CM_STR_FMT(weight),
                              CM_STR_FMT(slot));
         cm_saved_add_slot(o->saved, weight, slot, meaning, tensor);
-        o->saved->rule = momentums.count == 2 ? CM_RULE_ADAM : CM_RULE_SGD;
+        o->saved->rule = rule;
     }
     return o->buffer.broken ? broken(o) : CM_OK;
 }
@@ -241,8 +261,8 @@ static enum cm_status read_optimizer_model(struct ort *o)
             }
     if (isnan(saved->clip.limit))
         saved->clip = (struct cm_plan_clip){CM_CLIP_GLOBAL, 0};
-    if (!is_adam && saved->rule != CM_RULE_ADAM) {
-        saved->rule = CM_RULE_SGD;
+    if (!is_adam && !cm_ort_state(saved->rule, 0)) {
+        saved->rule = cm_optimizer_stateless();
         saved->optimizer = CM_STR("SGDOptimizerV2");
         is.momentum = is.weight_decay = 0;
     }

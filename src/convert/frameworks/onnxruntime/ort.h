@@ -5,6 +5,7 @@
 #define CM_CONVERT_ORT_H
 
 #include "convert/format.h"
+#include "train/rules.h"
 
 #define CM_ORT_MAGIC "ODTC" /* at byte 4 */
 enum { CM_ORT_VERSION = 2 };
@@ -28,5 +29,8 @@ enum cm_ort_tensor {
 enum cm_status cm_ort_write(const struct cm_saved *saved, const char *path,
                             const struct cm_saved_writing *options,
                             struct cm_error *err) CM_MUST_CHECK;
+
+/* The states of a rule that ONNX Runtime keeps, in its order; NULL: there are no more. */
+const struct cm_optimizer_state *cm_ort_state(enum cm_update_rule rule, size_t number);
 
 #endif

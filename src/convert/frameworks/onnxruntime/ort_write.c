@@ -100,11 +100,13 @@ static struct cm_str slot_key(struct cm_arena *arena, struct cm_str name, size_t
 
 static void put_state(struct ort_writer *w, size_t place, struct cm_str name)
 {
-    static const char *const slots[] = {"momentum0", "momentum1"};
     const struct cm_fb_field fields[] = {CM_FB_OFFSET, CM_FB_OFFSET};
-    const size_t count = w->saved->rule == CM_RULE_ADAM ? 2 : 1;
+    size_t count = 0;
     size_t places[CM_COUNT(fields)];
 
+    while (cm_ort_state(w->saved->rule, count))
+        count++;
+    count = count ? count : 1; /* SGD keeps one, which it does not use */
     cm_fb_point(&w->out, place, cm_fb_put_table(&w->out, fields, CM_COUNT(fields), places));
     cm_fb_point(&w->out, places[CM_ORT_STATE_OF], cm_fb_put_text(&w->out, name));
     const size_t list = cm_fb_put_offsets(&w->out, count);
@@ -118,7 +120,7 @@ static void put_state(struct ort_writer *w, size_t place, struct cm_str name)
                      : NULL;
 
         if (tensor)
-            put_tensor(w, list + 4 + 4 * i, cm_str(slots[i]), tensor);
+            put_tensor(w, list + 4 + 4 * i, cm_arena_printf(w->arena, "momentum%zu", i), tensor);
         else
             cm_fb_point(&w->out, places[CM_ORT_MOMENTUMS], cm_fb_put_offsets(&w->out, 0));
     }
@@ -308,11 +310,11 @@ static enum cm_status write_file(struct ort_writer *w, const char *path, bool ta
 
 static enum cm_status list_slots(struct ort_writer *w, struct cm_error *err)
 {
-    static const char *const meanings[] = {"exp_avg", "exp_avg_sq"};
     const struct cm_saved *saved = w->saved;
+    const struct cm_optimizer_state *state;
 
-    if (saved->has_optimizer && saved->rule != CM_RULE_ADAM &&
-        !(saved->rule == CM_RULE_SGD && saved->groups.count &&
+    if (saved->has_optimizer && !cm_ort_state(saved->rule, 0) &&
+        !(cm_optimizer_rules[saved->rule].defaults[CM_LIKE_ORT] && saved->groups.count &&
           !(saved->groups.items[0].settings.momentum > 0)))
         return cm_fail(err, CM_UNSUPPORTED,
                        "ONNX Runtime trains with Adam, or SGD without momentum; give "
@@ -321,8 +323,9 @@ static enum cm_status list_slots(struct ort_writer *w, struct cm_error *err)
         if (saved->entries.items[i].role == CM_SAVED_WEIGHT)
             *cm_map_insert(&w->weights, w->arena, saved->entries.items[i].name, NULL) = i + 1;
     for (size_t i = 0; i < saved->entries.count; i++)
-        for (size_t k = 0; saved->entries.items[i].meaning && k < 2; k++)
-            if (strcmp(saved->entries.items[i].meaning, meanings[k]) == 0)
+        for (size_t k = 0;
+             saved->entries.items[i].meaning && (state = cm_ort_state(saved->rule, k)); k++)
+            if (strcmp(saved->entries.items[i].meaning, state->slot) == 0)
                 *cm_map_insert(&w->slots, w->arena,
                                slot_key(w->arena, saved->entries.items[i].name, k), NULL) = i + 1;
     return CM_OK;

@@ -4,6 +4,7 @@
 #include "convert/frameworks/torch/deepspeed.h"
 
 #include "convert/schedule.h"
+#include "train/rules.h"
 
 struct settings {
     struct cm_saved *saved;
@@ -139,7 +140,7 @@ static bool one_cycle(struct settings *s)
     bool moves_momentum = true;
 
     (void)cm_item_is_bool(cm_item_get(s->params, "cycle_momentum"), &moves_momentum);
-    if ((moves_momentum && s->saved->rule == CM_RULE_ADAM) ||
+    if ((moves_momentum && cm_optimizer_has(s->saved->rule, "beta1")) ||
         cm_item_real_or(cm_item_get(s->params, "cycle_first_stair_count"), 0) > 0 ||
         cm_item_real_or(cm_item_get(s->params, "cycle_second_stair_count"), 0) > 0 ||
         !by_group(s, "cycle_min_lr", NAN, s->low) || !by_group(s, "cycle_max_lr", NAN, s->high) ||

@@ -8,6 +8,7 @@
 #include "convert/frameworks/torch/torch_state.h"
 #include "convert/schedule.h"
 #include "convert/transfer/hold.h"
+#include "train/rules.h"
 
 /* Files that hold weights, the surer first; an index lists several. */
 static const char *const weight_files[] = {
@@ -191,9 +192,9 @@ static void settle_decay(struct cm_saved *saved, const struct cm_item *arguments
 {
     const struct cm_str name = word(cm_item_get(arguments, "optim"));
 
-    if (saved->rule != CM_RULE_ADAM || !cm_str_starts(name, "adamw"))
+    if (!cm_optimizer_rules[saved->rule].decoupled || !cm_str_starts(name, "adamw"))
         return;
-    saved->optimizer = CM_STR("AdamW");
+    saved->optimizer = cm_optimizer_title(saved->rule, true);
     for (size_t i = 0; i < saved->groups.count; i++)
         if (saved->groups.items[i].settings.decoupled < 0)
             saved->groups.items[i].settings.decoupled = 1;

@@ -4,6 +4,7 @@
 #include "base/map.h"
 #include "convert/frameworks/torch/safetensors_file.h"
 #include "convert/frameworks/torch/torch_file.h"
+#include "convert/frameworks/torch/torch_settings.h"
 #include "convert/frameworks/torch/torch_state.h"
 
 const struct cm_item *cm_torch_weights_item(struct cm_arena *arena, const struct cm_saved *saved)
@@ -22,87 +23,6 @@ const struct cm_item *cm_torch_weights_item(struct cm_arena *arena, const struct
 
 /* ---- optimizers ---- */
 
-/* Where the value of a setting comes from. */
-enum source { REAL, FLAG, BETAS, NOTHING, FALSE };
-
-/* The settings of each class in the order it lists them: all must be there, since loading replaces
- * the groups. */
-static const struct setting {
-    unsigned rules; /* bits of enum cm_update_rule */
-    const char *key;
-    enum source source;
-    size_t offset;
-    double otherwise;
-} settings[] = {
-#define SGD        (1u << CM_RULE_SGD)
-#define ADAM       (1u << CM_RULE_ADAM)
-#define ADAGRAD    (1u << CM_RULE_ADAGRAD)
-#define RMSPROP    (1u << CM_RULE_RMSPROP)
-#define ALL        (SGD | ADAM | ADAGRAD | RMSPROP)
-#define AT(member) offsetof(struct cm_plan_group, member)
-    {ALL, "lr", REAL, AT(lr), 0},
-    {SGD | RMSPROP, "momentum", REAL, AT(momentum), 0},
-    {SGD, "dampening", REAL, AT(dampening), 0},
-    {ADAM, "betas", BETAS, 0, 0},
-    {RMSPROP, "alpha", REAL, AT(beta2), 0.99},
-    {ADAM | RMSPROP, "eps", REAL, AT(epsilon), 1e-8},
-    {ADAGRAD, "eps", REAL, AT(epsilon), 1e-10},
-    {ALL, "weight_decay", REAL, AT(weight_decay), 0},
-    {SGD, "nesterov", FLAG, AT(nesterov), 0},
-    {ADAM, "amsgrad", FLAG, AT(amsgrad), 0},
-    {RMSPROP, "centered", FLAG, AT(centered), 0},
-    {ALL, "maximize", FLAG, AT(maximize), 0},
-    {ALL, "foreach", NOTHING, 0, 0},
-    {ADAM | RMSPROP, "capturable", FALSE, 0, 0},
-    {ALL, "differentiable", FALSE, 0, 0},
-    {SGD | ADAM | ADAGRAD, "fused", NOTHING, 0, 0},
-    {ADAM, "decoupled_weight_decay", FLAG, AT(decoupled), 0},
-#undef AT
-};
-
-static const struct cm_item *setting_item(struct cm_arena *arena, const struct setting *setting,
-                                          const struct cm_plan_group *group)
-{
-    struct cm_item *item;
-    double real;
-    int truth;
-
-    switch (setting->source) {
-    case REAL:
-        memcpy(&real, (const char *)group + setting->offset, sizeof real);
-        return cm_item_real(arena, isnan(real) ? setting->otherwise : real);
-    case FLAG:
-        memcpy(&truth, (const char *)group + setting->offset, sizeof truth);
-        return cm_item_bool(arena, truth > 0);
-    case BETAS:
-        item = cm_item_new(arena, CM_ITEM_LIST);
-        item->truth = true; /* a tuple */
-        cm_item_append(arena, item, cm_item_real(arena, isnan(group->beta1) ? 0.9 : group->beta1));
-        cm_item_append(arena, item,
-                       cm_item_real(arena, isnan(group->beta2) ? 0.999 : group->beta2));
-        return item;
-    case FALSE:
-        return cm_item_bool(arena, false);
-    case NOTHING:
-        break;
-    }
-    return &cm_item_none;
-}
-
-/* Adagrad's own decay is a schedule here: its rate is the one that it begins with. */
-static bool decays_itself(const struct cm_saved *saved)
-{
-    return saved->rule == CM_RULE_ADAGRAD && saved->schedule.count == 1 &&
-           saved->schedule.phases[0].shape == CM_PHASE_INVERSE;
-}
-
-static void put_decay(struct cm_arena *arena, const struct cm_saved *saved, struct cm_item *group)
-{
-    cm_item_put(arena, group, "lr_decay",
-                cm_item_real(arena, decays_itself(saved) ? saved->schedule.phases[0].factor : 0));
-    cm_item_put(arena, group, "initial_accumulator_value", cm_item_real(arena, 0));
-}
-
 static const struct cm_item *key_item(struct cm_arena *arena, struct cm_str name, size_t number,
                                       bool by_name)
 {
@@ -117,13 +37,9 @@ static struct cm_item *group_item(struct cm_arena *arena, const struct cm_saved 
     struct cm_item *item = cm_item_new(arena, CM_ITEM_MAP);
     struct cm_item *names = cm_item_new(arena, CM_ITEM_LIST);
 
-    if (decays_itself(saved) && saved->schedule.phases[0].from)
+    if (cm_torch_decays_itself(saved) && saved->schedule.phases[0].from)
         now.lr = saved->schedule.phases[0].from[number];
-    for (size_t i = 0; i < CM_COUNT(settings); i++)
-        if (settings[i].rules >> saved->rule & 1)
-            cm_item_put(arena, item, settings[i].key, setting_item(arena, &settings[i], &now));
-    if (saved->rule == CM_RULE_ADAGRAD)
-        put_decay(arena, saved, item);
+    cm_torch_put_settings(arena, saved, &now, item);
     if (!isnan(group->settings.initial_lr))
         cm_item_put(arena, item, "initial_lr", cm_item_real(arena, group->settings.initial_lr));
     for (size_t i = 0; i < cm_item_count(group->said); i++) { /* what a scheduler put there */
@@ -144,19 +60,6 @@ static struct cm_item *group_item(struct cm_arena *arena, const struct cm_saved 
         cm_item_put(arena, item, "param_names", texts);
     }
     return item;
-}
-
-/* A count of steps is a scalar of floats. */
-static const struct cm_item *step_item(struct cm_arena *arena, int64_t step)
-{
-    float *value = CM_NEW(arena, float);
-    const struct cm_str bytes = {(const char *)value, sizeof *value};
-    struct cm_saved_tensor *tensor;
-
-    *value = (float)step;
-    return cm_saved_tensor_new(arena, CM_FLOAT, &CM_SCALAR, bytes, CM_STR(""), &tensor, NULL)
-               ? cm_item_real(arena, (double)step)
-               : cm_item_tensor(arena, tensor);
 }
 
 const struct cm_item *cm_torch_optimizer_item(struct cm_arena *arena, const struct cm_saved *saved,
@@ -193,8 +96,7 @@ const struct cm_item *cm_torch_optimizer_item(struct cm_arena *arena, const stru
             const uint64_t *at = cm_map_find(&slots, group->names.items[k]);
             if (!at)
                 continue;
-            if (saved->rule != CM_RULE_SGD)
-                cm_item_put(arena, made.items[*at], "step", step_item(arena, step));
+            cm_torch_put_counts(arena, saved, &group->settings, step, made.items[*at]);
             cm_item_set(arena, states, key_item(arena, group->names.items[k], number, by_name),
                         made.items[*at]);
         }
@@ -318,7 +220,7 @@ const struct cm_item *cm_torch_schedule_item(struct cm_arena *arena, const struc
     struct moving moving = {arena, rates, 0};
 
     if (!saved->has_optimizer ||
-        (!state && (saved->schedule_known == CM_SCHEDULE_NONE || decays_itself(saved))))
+        (!state && (saved->schedule_known == CM_SCHEDULE_NONE || cm_torch_decays_itself(saved))))
         return NULL;
     for (size_t i = 0; i < saved->groups.count; i++)
         cm_item_append(arena, rates, cm_item_real(arena, saved->groups.items[i].settings.lr));

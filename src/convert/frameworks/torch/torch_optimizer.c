@@ -4,6 +4,7 @@
 #include "base/array.h"
 #include "base/map.h"
 #include "convert/frameworks/torch/torch_names.h"
+#include "convert/frameworks/torch/torch_settings.h"
 #include "convert/frameworks/torch/torch_state.h"
 #include "convert/schedule.h"
 #include "train/rules.h"
@@ -12,12 +13,8 @@ enum { PARAMETERS_MAX = 10000000 };
 
 /* Classes that Cameo has no rule for, by the keys of their groups; asked after those it has. */
 static const struct cm_optimizer_words others[] = {
-    {"ASGD", "lambd t0"},
-    {"NAdam", "momentum_decay"},
-    {"Adadelta", "rho"},
     {"Rprop", "etas"},
     {"LBFGS", "history_size max_iter"},
-    {"Adafactor", "beta2_decay"},
     {"Muon", "ns_steps"},
     {"AdamW of transformers", "betas correct_bias"},
 };
@@ -46,14 +43,6 @@ bool cm_torch_is_optimizer(const struct cm_item *item)
 
 /* ---- settings ---- */
 
-static int flag(const struct cm_item *group, const char *key)
-{
-    const struct cm_item *item = cm_item_get(group, key);
-    double real;
-
-    return cm_item_is_real(item, &real) ? real != 0 : -1;
-}
-
 /* Until some release neither class said whether it decouples weight decay; they listed these two
  * settings in another order. */
 static int decoupled_by_order(const struct cm_item *group)
@@ -70,51 +59,36 @@ static int decoupled_by_order(const struct cm_item *group)
 
 static struct cm_plan_group settings_of(const struct cm_item *group, enum cm_update_rule rule)
 {
-    const struct {
-        const char *key;
-        size_t offset;
-    } reals[] = {
-        {"lr", offsetof(struct cm_plan_group, lr)},
-        {"initial_lr", offsetof(struct cm_plan_group, initial_lr)},
-        {"momentum", offsetof(struct cm_plan_group, momentum)},
-        {"dampening", offsetof(struct cm_plan_group, dampening)},
-        {"eps", offsetof(struct cm_plan_group, epsilon)},
-        {"weight_decay", offsetof(struct cm_plan_group, weight_decay)},
-        {"alpha", offsetof(struct cm_plan_group, beta2)},
-    };
-    struct cm_plan_group out = CM_PLAN_GROUP;
-    const struct cm_item *betas = cm_item_get(group, "betas");
+    struct cm_plan_group out = cm_torch_settings(group, rule);
 
-    for (size_t i = 0; i < CM_COUNT(reals); i++) {
-        const double value = cm_item_real_or(cm_item_get(group, reals[i].key), NAN);
-        memcpy((char *)&out + reals[i].offset, &value, sizeof value);
-    }
-    if (betas) {
-        out.beta1 = cm_item_real_or(cm_item_at(betas, 0), NAN);
-        out.beta2 = cm_item_real_or(cm_item_at(betas, 1), NAN);
-    }
-    out.nesterov = flag(group, "nesterov");
-    out.amsgrad = flag(group, "amsgrad");
-    out.maximize = flag(group, "maximize");
-    out.centered = flag(group, "centered");
-    out.decoupled = rule == CM_RULE_ADAM ? flag(group, "decoupled_weight_decay") : 0;
     if (out.decoupled < 0)
-        out.decoupled = out.weight_decay == 0 ? 0 : decoupled_by_order(group);
+        out.decoupled = out.weight_decay == 0 || !cm_optimizer_rules[rule].decoupled
+                            ? 0
+                            : decoupled_by_order(group);
     return out;
 }
 
-/* The class whose keys the group has; the rule is unknown where Cameo has none. */
-static enum cm_update_rule find_class(struct cm_arena *arena, const struct cm_item *group,
-                                      const char **name)
+static void add_keys(struct cm_arena *arena, const struct cm_item *map, const char **keys,
+                     size_t *count)
 {
-    const char **keys = CM_NEW_ARRAY(arena, const char *, cm_item_count(group) + 1);
+    for (size_t i = 0; i < cm_item_count(map); i++) {
+        const struct cm_item *key = map->entries.items[i].key;
+        if (key && key->kind == CM_ITEM_TEXT)
+            keys[(*count)++] = cm_arena_str(arena, key->text).data;
+    }
+}
+
+/* The class that the keys of its group, or of a weight's state, tell; the rule is unknown where
+ * Cameo has none. */
+static enum cm_update_rule find_class(struct cm_arena *arena, const struct cm_item *group,
+                                      const struct cm_item *state, const char **name)
+{
+    const char **keys =
+        CM_NEW_ARRAY(arena, const char *, cm_item_count(group) + cm_item_count(state) + 1);
     size_t count = 0;
 
-    for (size_t i = 0; i < cm_item_count(group); i++) {
-        const struct cm_item *key = group->entries.items[i].key;
-        if (key && key->kind == CM_ITEM_TEXT)
-            keys[count++] = cm_arena_str(arena, key->text).data;
-    }
+    add_keys(arena, group, keys, &count);
+    add_keys(arena, state, keys, &count);
     for (enum cm_update_rule rule = CM_RULE_UNKNOWN + 1; rule < CM_RULES; rule++)
         for (const struct cm_optimizer_words *row = cm_optimizer_rules[rule].torch; row->name;
              row++)
@@ -130,17 +104,21 @@ static enum cm_update_rule find_class(struct cm_arena *arena, const struct cm_it
     return CM_RULE_UNKNOWN;
 }
 
-static void take_class(struct cm_saved *saved, const struct cm_item *group)
+static void take_class(struct cm_saved *saved, const struct cm_item *optimizer)
 {
+    const struct cm_item *group = cm_item_at(cm_item_get(optimizer, "param_groups"), 0);
+    const struct cm_item *state = cm_item_get(optimizer, "state");
     const char *name = NULL;
 
-    saved->rule = find_class(saved->arena, group, &name);
+    saved->rule = find_class(saved->arena, group,
+                             cm_item_count(state) ? state->entries.items[0].value : NULL, &name);
+    const struct cm_optimizer_rule *rule = &cm_optimizer_rules[saved->rule];
+    if (name && rule->decoupled && strcmp(name, rule->title) == 0 &&
+        (cm_torch_flag(group, "decoupled_weight_decay") == 1 ||
+         (cm_torch_flag(group, "decoupled_weight_decay") < 0 && decoupled_by_order(group) == 1)))
+        name = rule->decoupled;
     if (name)
         saved->optimizer = cm_str(name);
-    if (saved->rule == CM_RULE_ADAM && cm_str_is(saved->optimizer, "Adam") &&
-        (flag(group, "decoupled_weight_decay") == 1 ||
-         (flag(group, "decoupled_weight_decay") < 0 && decoupled_by_order(group) == 1)))
-        saved->optimizer = CM_STR("AdamW");
     if (saved->rule == CM_RULE_UNKNOWN)
         cm_saved_missing(saved, "the optimizer: %s%.*s%s is not supported",
                          saved->optimizer.size ? "'" : "one with these settings",
@@ -158,6 +136,25 @@ static struct cm_str key_of(struct cm_arena *arena, const struct cm_item *key)
                : CM_STR_NONE;
 }
 
+/* A state tells the shape of its weight: most have it, some have rows or columns of it. */
+static void note_shape(struct cm_saved *saved, struct parameter *parameter, struct cm_str key,
+                       const struct cm_shape *shape)
+{
+    const char *slot = cm_optimizer_slot_named(key);
+    const struct cm_optimizer_state *state = slot ? cm_optimizer_slot(saved->rule, slot) : NULL;
+    const char *only = state ? state->shape : NULL;
+
+    if (!only && !parameter->shape)
+        parameter->shape = shape;
+    if (!only || !shape->rank || (parameter->shape && parameter->shape->rank != shape->rank))
+        return;
+    struct cm_shape *both = CM_NEW(saved->arena, struct cm_shape);
+    *both = parameter->shape ? *parameter->shape : *shape;
+    for (int d = 0; d < shape->rank; d++)
+        both->dims[d] = shape->dims[d] > both->dims[d] ? shape->dims[d] : both->dims[d];
+    parameter->shape = both;
+}
+
 static void look_at_state(struct cm_saved *saved, struct parameter *parameter)
 {
     double step;
@@ -172,11 +169,11 @@ static void look_at_state(struct cm_saved *saved, struct parameter *parameter)
         if (cm_str_is(entry->key->text, "step")) {
             if (cm_item_is_real(value, &step) && step >= 0 && step < 1e15)
                 parameter->step = (int64_t)step;
-        } else if (value && value->kind == CM_ITEM_TENSOR && !parameter->shape) {
-            parameter->shape = &value->tensor->shape;
+        } else if (value && value->kind == CM_ITEM_TENSOR &&
+                   !cm_torch_is_count(saved->rule, entry->key->text)) {
+            note_shape(saved, parameter, entry->key->text, &value->tensor->shape);
         }
     }
-    (void)saved;
 }
 
 static enum cm_status list_parameters(struct cm_saved *saved, const struct cm_item *optimizer,
@@ -316,9 +313,12 @@ static void add_slots(struct cm_saved *saved, const struct parameter *parameter)
         const struct cm_item *value = entry->value;
         const char *meaning = NULL;
 
-        if (!entry->key || entry->key->kind != CM_ITEM_TEXT || cm_str_is(entry->key->text, "step"))
+        if (!entry->key || entry->key->kind != CM_ITEM_TEXT ||
+            cm_torch_is_count(saved->rule, entry->key->text))
             continue;
         meaning = cm_optimizer_slot_named(entry->key->text);
+        if (meaning && value && value->kind == CM_ITEM_REAL) /* older releases, of scalars */
+            value = cm_torch_scalar(saved->arena, value->real);
         if (value && value->kind == CM_ITEM_TENSOR)
             cm_saved_add_slot(saved, parameter->name, entry->key->text, meaning, value->tensor);
         if (!meaning && value && value->kind != CM_ITEM_NONE)
@@ -386,9 +386,11 @@ static void mark_buffers(struct cm_saved *saved, const struct parameters *parame
     }
 }
 
-/* Adagrad lowers its own rate: lr / (1 + steps * lr_decay). */
+/* An optimizer may lower its own rate (Adagrad): lr / (1 + steps * lr_decay). */
 static void take_decay(struct cm_saved *saved)
 {
+    const char *key = cm_arena_str(saved->arena, cm_torch_decay_key(saved->rule)).data;
+    const char *title = cm_optimizer_rules[saved->rule].title;
     double *base;
     const struct cm_schedule_maker maker = cm_schedule_for(saved, &base);
     double decay = NAN;
@@ -396,7 +398,7 @@ static void take_decay(struct cm_saved *saved)
 
     for (size_t i = 0; i < maker.groups; i++) {
         const struct cm_saved_group *group = &saved->groups.items[i];
-        const double one = cm_item_real_or(cm_item_get(group->said, "lr_decay"), 0);
+        const double one = cm_item_real_or(cm_item_get(group->said, key), 0);
         base[i] = group->settings.lr;
         same = same && (isnan(decay) || one == decay) && group->settings.step_offset == 0;
         decay = one;
@@ -405,13 +407,13 @@ static void take_decay(struct cm_saved *saved)
         return;
     if (!same) {
         saved->schedule_known = CM_SCHEDULE_UNKNOWN;
-        cm_saved_missing(saved, "how the learning rate goes on: groups of Adagrad have different "
-                                "lr_decay");
+        cm_saved_missing(saved, "how the learning rate goes on: groups of %s have different %s",
+                         title, key);
         return;
     }
     cm_schedule_add(&maker, CM_PHASE_INVERSE, 0, 1, 1, 1, 0)->factor = decay;
     saved->schedule_known = CM_SCHEDULE_KNOWN;
-    saved->schedule_name = CM_STR("lr_decay of Adagrad");
+    saved->schedule_name = cm_arena_printf(saved->arena, "%s of %s", key, title);
 }
 
 enum cm_status cm_torch_take_optimizer(struct cm_saved *saved, const struct cm_item *optimizer,
@@ -422,14 +424,14 @@ enum cm_status cm_torch_take_optimizer(struct cm_saved *saved, const struct cm_i
 
     saved->has_optimizer = true;
     saved->arithmetic = CM_LIKE_TORCH;
-    take_class(saved, cm_item_at(groups, 0));
+    take_class(saved, optimizer);
     CM_TRY(list_parameters(saved, optimizer, &parameters, err));
     name_parameters(saved, groups, &parameters);
     for (size_t i = 0; i < parameters.count; i++)
         add_slots(saved, &parameters.items[i]);
     add_groups(saved, groups, &parameters);
     mark_buffers(saved, &parameters);
-    if (saved->rule == CM_RULE_ADAGRAD)
+    if (cm_torch_decay_key(saved->rule).size)
         take_decay(saved);
     for (size_t i = 0; i < saved->groups.count; i++) {
         if (saved->groups.items[i].settings.decoupled < 0) {
