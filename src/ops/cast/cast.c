@@ -7,8 +7,8 @@
 #include "ops/cast/number_text.h"
 #include "ops/common/move.h"
 #include "ops/elementwise/element_loops.h"
-#include "ops/elementwise/types.h"
 #include "tensor/bits.h"
+#include "tensor/element_types.h"
 #include "tensor/half.h"
 
 #include <float.h>

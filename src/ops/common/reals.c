@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/reals.h"
 
-#include "ops/elementwise/types.h"
+#include "tensor/element_types.h"
 #include "tensor/half.h"
 
 #include <math.h>

@@ -7,7 +7,7 @@
 #include "base/machine.h"
 #include "ops/common/quantity.h"
 #include "ops/elementwise/element_loops.h"
-#include "ops/elementwise/types.h"
+#include "tensor/element_types.h"
 
 /* One run of count elements. step_a and step_b are 1, or 0 for an operand that is one element
  * repeated; p holds the operator's parameters. y may be the memory of an operand of step 1 whose

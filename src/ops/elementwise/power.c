@@ -1,7 +1,7 @@
 /* Pow: the exponent may be of another type than the base, whose type the result has. */
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/elementwise/element_loops.h"
-#include "ops/elementwise/types.h"
+#include "tensor/element_types.h"
 #include "tensor/vector_math.h"
 
 #include <math.h>

@@ -6,7 +6,7 @@
 #define CM_OPS_ELEMENTWISE_UNARY_H
 
 #include "ops/elementwise/element_loops.h"
-#include "ops/elementwise/types.h"
+#include "tensor/element_types.h"
 #include "tensor/vector_math.h"
 
 /* count elements; p holds the operator's parameters (alpha, beta, ..). x and y may be the same

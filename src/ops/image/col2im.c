@@ -3,7 +3,7 @@
 #include "base/number.h"
 #include "graph/op.h"
 #include "ops/common/move.h"
-#include "ops/elementwise/types.h"
+#include "tensor/element_types.h"
 #include "tensor/half.h"
 
 #include <complex.h>

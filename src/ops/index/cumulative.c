@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/machine.h"
 #include "base/parallel.h"
-#include "ops/elementwise/types.h"
 #include "ops/index/index.h"
+#include "tensor/element_types.h"
 #include "tensor/half.h"
 
 static enum cm_status cumulative_infer(struct cm_infer *in)

@@ -3,7 +3,7 @@
 #include "ops/index/order.h"
 
 #include "base/machine.h"
-#include "ops/elementwise/types.h"
+#include "tensor/element_types.h"
 #include "tensor/half.h"
 
 #include <math.h>

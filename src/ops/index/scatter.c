@@ -4,8 +4,8 @@
 
 #include "base/machine.h"
 #include "ops/common/move.h"
-#include "ops/elementwise/types.h"
 #include "ops/index/index.h"
+#include "tensor/element_types.h"
 #include "tensor/half.h"
 
 #include <complex.h>

@@ -5,7 +5,7 @@
 
 #include "base/number.h"
 #include "ops/common/gemm.h"
-#include "ops/elementwise/types.h"
+#include "tensor/element_types.h"
 #include "tensor/half.h"
 
 enum { LABELS = CM_EINSUM_LABELS };

@@ -1,10 +1,10 @@
 /* AveragePool and LpPool and their global forms: sums over windows, turned into a mean or a norm.
  */
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/elementwise/types.h"
 #include "ops/pool/planes.h"
 #include "ops/pool/pool_grad.h"
 #include "ops/pool/spread.h"
+#include "tensor/element_types.h"
 
 #include <math.h>
 

@@ -1,9 +1,9 @@
 /* MaxPool and GlobalMaxPool, and the operator that scatters a gradient through the indices of the
  * maxima. */
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/elementwise/types.h"
 #include "ops/pool/planes.h"
 #include "ops/pool/pool_grad.h"
+#include "tensor/element_types.h"
 #include "tensor/half.h"
 
 #include <math.h>

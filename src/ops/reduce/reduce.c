@@ -5,8 +5,8 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/tile.h"
-#include "ops/elementwise/types.h"
 #include "ops/reduce/reduction.h"
+#include "tensor/element_types.h"
 #include "tensor/half.h"
 
 /* Which axes are reduced, for a tensor of this rank. axes is NULL when the operand is absent. */

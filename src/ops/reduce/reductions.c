@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/machine.h"
 #include "base/number.h"
-#include "ops/elementwise/types.h"
 #include "ops/microsoft/compose.h"
 #include "ops/reduce/reduction.h"
+#include "tensor/element_types.h"
 #include "tensor/half.h"
 #include "tensor/vector_math.h"
 

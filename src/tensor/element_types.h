@@ -2,8 +2,8 @@
  * written out once per row of the smallest group that covers what their schema allows; narrow types
  * are not rows, they are converted around the float loop. */
 // SPDX-License-Identifier: Apache-2.0
-#ifndef CM_OPS_ELEMENTWISE_TYPES_H
-#define CM_OPS_ELEMENTWISE_TYPES_H
+#ifndef CM_TENSOR_ELEMENT_TYPES_H
+#define CM_TENSOR_ELEMENT_TYPES_H
 
 #include "tensor/dtype.h"
 
