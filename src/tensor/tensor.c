@@ -311,6 +311,22 @@ double cm_tensor_real(const struct cm_tensor *tensor, int64_t i)
     }
 }
 
+bool cm_tensor_reduced_axes(const struct cm_tensor *axes, bool noop, int rank, bool *reduced,
+                            int64_t *wrong)
+{
+    const int64_t count = axes ? cm_tensor_count(axes) : 0;
+    for (int i = 0; i < rank; i++)
+        reduced[i] = count == 0 && !noop;
+    for (int64_t i = 0; i < count; i++) {
+        int axis;
+        *wrong = cm_tensor_int(axes, i);
+        if (!cm_axis_fix(*wrong, rank, &axis) || reduced[axis])
+            return false;
+        reduced[axis] = true;
+    }
+    return true;
+}
+
 /* To the nearest whole number that the type holds; NaN becomes 0. */
 static int64_t to_integer(const struct cm_dtype_info *info, double value)
 {

@@ -78,6 +78,11 @@ size_t cm_tensor_bytes(const struct cm_tensor *tensor); /* stored, sub-byte type
 /* Element i of an integer or bool tensor as int64; of any real number tensor as double. */
 int64_t cm_tensor_int(const struct cm_tensor *tensor, int64_t i);
 double cm_tensor_real(const struct cm_tensor *tensor, int64_t i);
+/* Which axes of a tensor of this rank a Reduce operator reduces. axes: its operand, NULL if it is
+ * absent; without axes all are reduced, none with noop. False if an axis, *wrong, is out of range
+ * or listed twice. */
+bool cm_tensor_reduced_axes(const struct cm_tensor *axes, bool noop, int rank, bool *reduced,
+                            int64_t *wrong);
 /* Sets element i of a tensor of real numbers, rounded to what its type holds; NaN is 0 in integers.
  */
 void cm_tensor_set_real(const struct cm_tensor *tensor, int64_t i, double value);

@@ -1,5 +1,5 @@
 /* What the Reduce operators share: shapes, the walk over the elements, and the form in which a
- * reduction's loops are given. */
+ * reduction is given. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_OPS_REDUCE_REDUCTION_H
 #define CM_OPS_REDUCE_REDUCTION_H
@@ -7,34 +7,18 @@
 #include "graph/op.h"
 #include "ops/common/quantity.h"
 
-typedef void cm_start_fn(int64_t count, void *totals);
-/* count elements side by side into totals[0]. */
-typedef void cm_fold_fn(int64_t count, const void *x, void *totals);
-/* Element i of each of `rows` rows, `stride` elements apart, into totals[i], row after row. */
-typedef void cm_fold_rows_fn(int64_t count, int64_t rows, int64_t stride, const void *x,
-                             void *totals);
-/* Into totals[i] what more[i] has gathered. */
-typedef void cm_join_totals_fn(int64_t count, const void *more, void *totals);
-/* Results of count totals, each of `terms` elements. */
-typedef void cm_finish_fn(int64_t count, const void *totals, int64_t terms, void *y);
-
-/* One element type's loops; no start: there is no kernel. A total takes 16 bytes at most. */
-struct cm_reduce_loops {
-    cm_start_fn *start;
-    cm_fold_fn *along;
-    cm_fold_rows_fn *across;
-    cm_finish_fn *finish;
-};
-
 /* The gradient of the data, given the forward result and its gradient in the shape that keepdims
  * would give. */
 typedef cm_value cm_reduce_slope_fn(struct cm_grad *g, cm_value x, cm_value y, cm_value dy);
 
+/* One number of n terms, by the class of their type. */
 struct cm_reduction {
-    const struct cm_reduce_loops *loops; /* by element type */
+    double (*of_reals)(int64_t n, const double *x);
+    int64_t (*of_signed)(int64_t n, const int64_t *x); /* NULL: only floats have a kernel */
+    uint64_t (*of_unsigned)(int64_t n, const uint64_t *x);
+    bool wraps; /* integers wrap, as C's do; else they are the nearest that the type holds */
     cm_reduce_slope_fn *slope;
     cm_quantity_pair_fn *of_numbers; /* may be NULL */
-    cm_join_totals_fn *join;         /* of totals of floats, which may be gathered in parts */
 };
 
 enum cm_status cm_reduce_infer(struct cm_infer *in);

@@ -112,7 +112,9 @@ struct seen {
 static void count_steps(void *arg, const struct cm_step_report *report)
 {
     struct seen *seen = arg;
-    *(strcmp(report->kernel, "cpu") == 0 ? &seen->regions : &seen->others) += 1;
+    const bool is_region =
+        strcmp(report->kernel, "cpu") == 0 && cm_str_is(report->node->op_type, "ElementwiseRegion");
+    *(is_region ? &seen->regions : &seen->others) += 1;
     if (*report->declined)
         snprintf(seen->declined, sizeof seen->declined, "%s", report->declined);
 }
