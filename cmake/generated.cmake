@@ -96,6 +96,16 @@ if(GRADIENT_TEXTS)
   list(APPEND CAMEO_GENERATED_SOURCES ${GENERATED}/gradient_notes_table.c)
 endif()
 
+# The structs of messages, and the rows that describe them.
+cameo_host_tool(gen_messages)
+set(MESSAGE_TEXT ${PROJECT_SOURCE_DIR}/data/onnx.messages)
+set(MESSAGE_TABLES ${GENERATED}/message_structs.h ${GENERATED}/message_table.c)
+add_custom_command(OUTPUT ${MESSAGE_TABLES}
+                   COMMAND ${gen_messages_COMMAND} ${MESSAGE_TABLES} ${MESSAGE_TEXT}
+                   DEPENDS ${MESSAGE_TEXT} ${gen_messages_COMMAND}
+                   COMMENT "Generating the structs of messages" VERBATIM)
+list(APPEND CAMEO_GENERATED_SOURCES ${MESSAGE_TABLES})
+
 # Losses and optimizers: tables, and the lists of their names for help and messages.
 file(GLOB TRAINING_TEXTS CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/data/training/*/*.txt)
 cameo_host_tool(gen_training)
@@ -108,4 +118,5 @@ add_custom_command(OUTPUT ${TRAINING_TABLES}
                    DEPENDS ${TRAINING_DEPENDS} ${gen_training_COMMAND}
                    COMMENT "Generating the tables of losses and optimizers" VERBATIM)
 list(APPEND CAMEO_GENERATED_SOURCES ${TRAINING_TABLES})
-add_custom_target(training_tables DEPENDS ${TRAINING_TABLES}) # for all that includes their headers
+# For all that includes generated headers.
+add_custom_target(generated_headers DEPENDS ${TRAINING_TABLES} ${MESSAGE_TABLES})

@@ -8,7 +8,7 @@ add_library(fuzz_frame OBJECT ${TESTS_DIR}/fuzz/frame.c ${TESTS_DIR}/fuzz/mutate
             ${TESTS_DIR}/fuzz/mutate_nodes.c ${TESTS_DIR}/fuzz/mutate_printed.c
             ${TESTS_DIR}/fuzz/mutate_text.c
             ${TESTS_DIR}/fuzz/mutate_typed.c ${TESTS_DIR}/fuzz/mutate_values.c)
-target_include_directories(fuzz_frame PRIVATE ${PROJECT_SOURCE_DIR}/src)
+target_include_directories(fuzz_frame PRIVATE ${PROJECT_SOURCE_DIR}/src ${GENERATED})
 target_link_libraries(fuzz_frame PRIVATE cameo_flags test_flags)
 # What some of them share: small inputs, bytes as a file.
 set(fuzz_run_PARTS ${TESTS_DIR}/fuzz/small_run.c)

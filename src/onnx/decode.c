@@ -129,7 +129,7 @@ static enum cm_status check_oneofs(const struct decoder *d, const struct cm_wire
         if (!info->fields[f].oneof || !tallies[f].times)
             continue;
         for (int other = 0; other < f; other++) {
-            if (info->fields[other].oneof == info->fields[f].oneof && tallies[other].times)
+            if (info->fields[other].oneof && tallies[other].times)
                 return fail_at(d, place, CM_BAD_MODEL, "fields '%s' and '%s' exclude each other",
                                info->fields[other].name, info->fields[f].name);
         }

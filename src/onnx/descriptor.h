@@ -30,8 +30,7 @@ struct cm_field_info {
     const char *name; /* as in the proto schema */
     size_t offset;
     const struct cm_message_info *message; /* for CM_FIELD_MESSAGE and CM_FIELD_MESSAGES */
-    bool packed; /* a repeated number that proto2 writers pack; the others they write one by one */
-    int oneof;   /* fields of one message with the same number here exclude each other; 0: none */
+    bool oneof;                            /* such fields of one message exclude each other */
 };
 
 struct cm_message_info {
@@ -40,11 +39,6 @@ struct cm_message_info {
     const struct cm_field_info *fields; /* indexed by the enum that goes with the struct */
     int n_fields;
 };
-
-extern const struct cm_message_info cm_model_info, cm_graph_info, cm_node_info, cm_attribute_info,
-    cm_tensor_info, cm_sparse_info, cm_value_info_info, cm_type_info, cm_function_info,
-    cm_training_info, cm_sequence_info, cm_map_info, cm_optional_info, cm_operator_set_info,
-    cm_entry_info, cm_opset_info;
 
 /* The field with this number, or -1. */
 int cm_message_field(const struct cm_message_info *info, uint32_t number);

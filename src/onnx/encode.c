@@ -216,8 +216,8 @@ static enum cm_status put_field(struct writer *w, const struct cm_field_info *fi
                                 int depth)
 {
     const void *const at = cm_field_of(msg, field);
-    /* A list of numbers stays packed, or not, as its writer had it. */
-    const bool packed = old ? old->type == CM_WIRE_BYTES : field->packed;
+    /* A list of numbers stays packed if its writer packed it. */
+    const bool packed = old && old->type == CM_WIRE_BYTES;
     struct cm_wire_list list = {NULL, 0};
     struct cm_str text;
     int64_t wide;

@@ -1,7 +1,16 @@
-/* Walking all messages alike: visiting every one, comparing two. */
+/* Walking all messages alike: finding fields, visiting every message, comparing two. */
 // SPDX-License-Identifier: Apache-2.0
 #include "onnx/decode.h"
 #include "onnx/wire.h"
+
+int cm_message_field(const struct cm_message_info *info, uint32_t number)
+{
+    for (int f = 0; f < info->n_fields; f++) {
+        if (info->fields[f].number == number)
+            return f;
+    }
+    return -1;
+}
 
 static bool holds_messages(const struct cm_field_info *field)
 {

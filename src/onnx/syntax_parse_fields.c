@@ -137,8 +137,7 @@ static enum cm_status parse_field(struct cm_lexer *lex, const struct cm_field_in
 static void clear_rivals(const struct cm_message_info *info, struct cm_msg *msg, int field)
 {
     for (int i = 0; i < info->n_fields; i++)
-        if (i != field && info->fields[i].oneof &&
-            info->fields[i].oneof == info->fields[field].oneof)
+        if (i != field && info->fields[i].oneof && info->fields[field].oneof)
             cm_msg_clear(msg, i);
 }
 

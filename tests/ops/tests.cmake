@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 file(GLOB OP_CASE_SOURCES CONFIGURE_DEPENDS ${TESTS_DIR}/ops/*.c)
 add_executable(run_cases ${OP_CASE_SOURCES})
-target_include_directories(run_cases PRIVATE ${PROJECT_SOURCE_DIR}/src ${TESTS_DIR}/ops)
+target_include_directories(run_cases PRIVATE ${PROJECT_SOURCE_DIR}/src ${GENERATED} ${TESTS_DIR}/ops)
 target_link_libraries(run_cases PRIVATE cameo_flags cameo_static m)
 set_target_properties(run_cases PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/ops)
 add_dependencies(tests run_cases)

@@ -7,7 +7,7 @@ cameo_add_test(suite/make suite sh ${TESTS_DIR}/suite/make.sh ${PROJECT_SOURCE_D
 set_tests_properties(suite/make PROPERTIES FIXTURES_SETUP onnx_suite)
 
 add_executable(suite_roundtrip ${TESTS_DIR}/suite/roundtrip.c)
-target_include_directories(suite_roundtrip PRIVATE ${PROJECT_SOURCE_DIR}/src)
+target_include_directories(suite_roundtrip PRIVATE ${PROJECT_SOURCE_DIR}/src ${GENERATED})
 target_link_libraries(suite_roundtrip PRIVATE cameo_flags cameo_static)
 set_target_properties(suite_roundtrip PROPERTIES OUTPUT_NAME roundtrip RUNTIME_OUTPUT_DIRECTORY
                                                  ${CMAKE_BINARY_DIR}/suite)
