@@ -8,8 +8,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE
 #include "exec/session.h"
+#include "kernels/kernels.h"
 #include "lower/lower.h"
-#include "mlir/kernels/kernels.h"
 #include "onnx/syntax.h"
 
 #include <stdlib.h>

@@ -71,7 +71,7 @@ list(APPEND CAMEO_GENERATED_SOURCES ${GENERATED}/level_list.c)
 
 # C that `cameo compile` has compiled for the target of a model: it is text here.
 file(GLOB MLIR_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/mlir/runtime/*.[ch]
-     ${PROJECT_SOURCE_DIR}/src/mlir/kernels/*.[ch] ${PROJECT_SOURCE_DIR}/src/mlir/kernels/*.inc)
+     ${PROJECT_SOURCE_DIR}/src/kernels/*.[ch] ${PROJECT_SOURCE_DIR}/src/kernels/*.inc)
 cameo_scan(sources ${GENERATED}/mlir_source_list.c ${MLIR_SOURCES})
 list(APPEND CAMEO_GENERATED_SOURCES ${GENERATED}/mlir_source_list.c)
 

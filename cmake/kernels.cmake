@@ -1,9 +1,9 @@
-# The kernels of compiled models, src/mlir/kernels. A model that is compiled brings its own build of them; the library has
+# The kernels of compiled models, src/kernels. A model that is compiled brings its own build of them; the library has
 # no more than what packs weights. Here they are built for tests, once for each instruction set that this machine runs,
 # and for the benchmark.
 # SPDX-License-Identifier: Apache-2.0
 include(CheckCSourceRuns)
-file(GLOB KERNEL_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/mlir/kernels/*.c)
+file(GLOB KERNEL_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/kernels/*.c)
 list(FILTER KERNEL_SOURCES EXCLUDE REGEX "/pack\\.c$")
 
 function(cameo_kernels machine)
@@ -33,8 +33,8 @@ endif()
 # the build does.
 find_program(CAMEO_CLANG NAMES clang-19 clang)
 if(CAMEO_CLANG AND NOT CMAKE_CROSSCOMPILING)
-  file(GLOB KERNEL_PARTS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/mlir/kernels/*.inc
-       ${PROJECT_SOURCE_DIR}/src/mlir/kernels/*.h)
+  file(GLOB KERNEL_PARTS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/kernels/*.inc
+       ${PROJECT_SOURCE_DIR}/src/kernels/*.h)
   foreach(source ${KERNEL_SOURCES})
     get_filename_component(name ${source} NAME_WE)
     set(object ${CMAKE_BINARY_DIR}/bench/kernels_${name}.o)

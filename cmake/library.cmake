@@ -3,8 +3,8 @@
 # Paths are relative to the project's root, so that no pattern below matches a folder above the checkout.
 file(GLOB_RECURSE CAMEO_SOURCES CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src/*.c)
 list(FILTER CAMEO_SOURCES EXCLUDE REGEX "^src/(codec|mlir)/module/") # cmake/codecs.cmake, cmake/mlir.cmake
-list(FILTER CAMEO_SOURCES EXCLUDE REGEX "^src/mlir/(kernels|runtime)/") # cmake/generated.cmake
-list(APPEND CAMEO_SOURCES src/mlir/kernels/pack.c)
+list(FILTER CAMEO_SOURCES EXCLUDE REGEX "^src/(kernels|mlir/runtime)/") # cmake/generated.cmake
+list(APPEND CAMEO_SOURCES src/kernels/pack.c)
 
 # Code for people, files and training's preparation runs once: small is fast enough. Operators have loops,
 # and much beside them: vectors without the copies of loops that O3 makes, and so have our own kernels,

@@ -1,7 +1,7 @@
 /* A product, a convolution and a product of integers, each against plain loops; for processors that
  * are emulated. */
 // SPDX-License-Identifier: Apache-2.0
-#include "mlir/kernels/kernels.h"
+#include "kernels/kernels.h"
 
 #include <stdio.h>
 

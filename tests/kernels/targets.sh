@@ -30,7 +30,7 @@ compile() { # source, flags of the target, object
     clang-19 -std=c17 -O3 -ffreestanding -Wall -Wextra -Werror $2 -I"$sources" -c "$1" -o "$3"
 }
 
-for kernel in "$sources"/mlir/kernels/*.c; do
+for kernel in "$sources"/kernels/*.c; do
     name=$(basename "$kernel" .c)
     for target in "--target=x86_64-linux-gnu" "--target=x86_64-linux-gnu -march=x86-64-v3" \
         "--target=x86_64-linux-gnu -march=x86-64-v4" "--target=aarch64-linux-gnu" \
@@ -46,12 +46,12 @@ needs_only_memory_functions() {
     others=$(nm -u "$folder/needs.o" | grep -vwE 'memcpy|memset')
     [ -z "$others" ] || { echo "$1 needs:$others" && return 1; }
 }
-for kernel in "$sources"/mlir/kernels/*.c; do
+for kernel in "$sources"/kernels/*.c; do
     count "$(basename "$kernel") alone" needs_only_memory_functions "$kernel"
 done
 
 run_on_aarch64() {
-    for kernel in "$sources"/mlir/kernels/*.c; do
+    for kernel in "$sources"/kernels/*.c; do
         compile "$kernel" "--target=aarch64-linux-gnu" "$folder/$(basename "$kernel" .c).o" || return 1
     done
     aarch64-linux-gnu-gcc -static -std=c17 -O2 -I"$sources" "$TESTS/kernels/small.c" "$folder/f32.o" \

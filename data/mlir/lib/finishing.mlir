@@ -1,6 +1,6 @@
 // What a kernel in C is to do with the parts of y that it has finished: gives `other`, the address of
 // a tensor that is read besides, and `code`, 2 and that of a function for all that follows y element
-// by element (cameo_finish of src/mlir/kernels/kernels.h); both are 0 where nothing does. See src/mlir/lowering_finish.c.
+// by element (cameo_finish of src/kernels/kernels.h); both are 0 where nothing does. See src/mlir/lowering_finish.c.
 @macro y
 @set other = 0
 @set code = 0

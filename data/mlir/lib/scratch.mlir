@@ -1,4 +1,4 @@
-// to = the address of scratch memory of a kernel, CAMEO_SCRATCH_BYTES of mlir/kernels/kernels.h, and
+// to = the address of scratch memory of a kernel, CAMEO_SCRATCH_BYTES of kernels/kernels.h, and
 // bytes, how much that is.
 @macro to, bytes
 %scratch = memref.alloc() {alignment = 64 : i64} : memref<262144xi8>

@@ -1,7 +1,7 @@
 /* Weights in panels, the layout that kernels in C read fastest: what is constant is packed when a
  * model is compiled, not each time that it runs. */
 // SPDX-License-Identifier: Apache-2.0
-#include "mlir/kernels/kernels.h"
+#include "kernels/kernels.h"
 #include "mlir/lowering/lowering_state.h"
 
 #include <string.h>

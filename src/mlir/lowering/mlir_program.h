@@ -35,7 +35,7 @@
  * shape);
  *
  * Where one of them gives 0, cm_main returns at once. `index` is as wide as a pointer. Kernels in C
- * (mlir/kernels) are called the same way: addresses and sizes are of type index. */
+ * (src/kernels) are called the same way: addresses and sizes are of type index. */
 
 /* An input or an output. */
 struct cm_mlir_port {
@@ -61,7 +61,7 @@ struct cm_mlir_program {
     size_t n_inputs, n_outputs;
     const struct cm_mlir_weight *weights;
     size_t n_weights, weight_bytes;
-    const struct cm_str *kernels; /* functions of mlir/kernels that it calls, each once */
+    const struct cm_str *kernels; /* functions of src/kernels that it calls, each once */
     size_t n_kernels;
     /* What the random state begins with, where random numbers go on from run to run: the seed, then
      * where each random node stands. */

@@ -62,7 +62,7 @@ enum cm_status cm_clang_kernels(const struct cm_mlir_program *program, struct cm
             const struct cm_mlir_source *source = &cm_mlir_sources[i];
             struct cm_str text;
 
-            if (!cm_str_starts(cm_str(source->name), "mlir/kernels/") ||
+            if (!cm_str_starts(cm_str(source->name), "kernels/") ||
                 !cm_str_ends(cm_str(source->name), ".c"))
                 continue;
             CM_TRY(cm_clang_expand(source, arena, &text, err));

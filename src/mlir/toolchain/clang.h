@@ -26,7 +26,7 @@ enum cm_status cm_clang_compile(const struct cm_workspace *workspace, const char
                                 struct cm_str source, struct cm_str *bitcode,
                                 struct cm_error *err) CM_MUST_CHECK;
 
-/* The kernels (mlir/kernels) that a program calls: their sources, each once. */
+/* The kernels (src/kernels) that a program calls: their sources, each once. */
 struct cm_mlir_source;
 struct cm_clang_sources {
     CM_ARRAY(const struct cm_mlir_source *);

@@ -1,7 +1,7 @@
 /* Weights in the layout that kernels read: part of the library too, which packs constants when it
  * compiles a model. */
 // SPDX-License-Identifier: Apache-2.0
-#include "mlir/kernels/kernels.h"
+#include "kernels/kernels.h"
 
 void cameo_pack_f32(intptr_t from, intptr_t packed, intptr_t groups, intptr_t lines, intptr_t k,
                     intptr_t line, intptr_t step, intptr_t wide)

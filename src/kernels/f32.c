@@ -1,7 +1,7 @@
 /* Products and convolutions of f32. */
 // SPDX-License-Identifier: Apache-2.0
-#include "mlir/kernels/kernels.h"
-#include "mlir/kernels/target.h"
+#include "kernels/kernels.h"
+#include "kernels/target.h"
 
 #define NAME(x)        x##_f32
 #define PUBLIC(x)      cameo_##x##_f32
@@ -20,25 +20,25 @@ struct NAME(operand) {
 #define STORE(x)                  (x)
 #define LOAD_PANEL(p, operand, i) (*(const NAME(panel_vector) *)(p))
 
-#include "mlir/kernels/tiles.inc"
+#include "kernels/tiles.inc"
 
-#include "mlir/kernels/blocks.inc"
+#include "kernels/blocks.inc"
 
-#include "mlir/kernels/through.inc"
+#include "kernels/through.inc"
 
-#include "mlir/kernels/product.inc"
+#include "kernels/product.inc"
 
-#include "mlir/kernels/patches.inc"
+#include "kernels/patches.inc"
 
-#include "mlir/kernels/conv.inc"
+#include "kernels/conv.inc"
 
-#include "mlir/kernels/direct.inc"
+#include "kernels/direct.inc"
 
-#include "mlir/kernels/depthwise.inc"
+#include "kernels/depthwise.inc"
 
-#include "mlir/kernels/conv_grad.inc"
+#include "kernels/conv_grad.inc"
 
-#include "mlir/kernels/functions.inc"
+#include "kernels/functions.inc"
 
 void cameo_product_packed_f32(intptr_t a, intptr_t packed, intptr_t c, intptr_t m, intptr_t n,
                               intptr_t k, intptr_t a_row, intptr_t a_column, intptr_t bias,

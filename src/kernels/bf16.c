@@ -1,11 +1,11 @@
 /* Products and convolutions of bf16. */
 // SPDX-License-Identifier: Apache-2.0
-#include "mlir/kernels/kernels.h"
-#include "mlir/kernels/target.h"
+#include "kernels/kernels.h"
+#include "kernels/target.h"
 
 #define NAME(x)   x##_bf16
 #define PUBLIC(x) cameo_##x##_bf16
-#include "mlir/kernels/half.inc"
+#include "kernels/half.inc"
 
 KERNEL_INLINE sixteen_bf16 widen_bf16(const uint16_t *x)
 {
@@ -27,16 +27,16 @@ KERNEL_INLINE uint16_t store_bf16(float x)
 #define LOAD_PANEL(p, operand, i) widen_bf16(p)
 #define STORE(x)                  store_bf16(x)
 
-#include "mlir/kernels/tiles.inc"
+#include "kernels/tiles.inc"
 
-#include "mlir/kernels/blocks.inc"
+#include "kernels/blocks.inc"
 
-#include "mlir/kernels/through.inc"
+#include "kernels/through.inc"
 
-#include "mlir/kernels/product.inc"
+#include "kernels/product.inc"
 
-#include "mlir/kernels/patches.inc"
+#include "kernels/patches.inc"
 
-#include "mlir/kernels/conv.inc"
+#include "kernels/conv.inc"
 
-#include "mlir/kernels/functions.inc"
+#include "kernels/functions.inc"

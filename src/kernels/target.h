@@ -1,8 +1,8 @@
 /* What a target offers to the kernels: the width of its vectors and the tiles that its registers
  * hold, from what the compiler defines. */
 // SPDX-License-Identifier: Apache-2.0
-#ifndef CM_MLIR_KERNELS_TARGET_H
-#define CM_MLIR_KERNELS_TARGET_H
+#ifndef CM_KERNELS_TARGET_H
+#define CM_KERNELS_TARGET_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
  * double precision. */
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
-#include "mlir/kernel_values.h"
+#include "kernels/kernel_values.h"
 #include "tensor/half.h"
 
 #include <math.h>

@@ -28,8 +28,8 @@
  * may be 1 in WebAssembly). cameo_product_* and cameo_conv_* of f32 and f64, not those of
  * gradients, call it instead for each part of y that is otherwise done, as soon as it is: it gets
  * the residual, which is not added, and lies apart from y. */
-#ifndef CM_MLIR_KERNELS_KERNELS_H
-#define CM_MLIR_KERNELS_KERNELS_H
+#ifndef CM_KERNELS_KERNELS_H
+#define CM_KERNELS_KERNELS_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* Operands and judgement for tests of the kernels of compiled models. */
 // SPDX-License-Identifier: Apache-2.0
-#include "mlir/kernel_values.h"
+#include "kernels/kernel_values.h"
 
 #include "check.h"
 

@@ -1,7 +1,7 @@
 /* Convolutions that compiled models call, against sums in double precision. */
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
-#include "mlir/kernel_values.h"
+#include "kernels/kernel_values.h"
 
 #include <math.h>
 #include <stdlib.h>

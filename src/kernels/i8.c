@@ -1,8 +1,8 @@
 /* Products and convolutions of 8-bit integers with zero points, added up in 32 bits. Sums are
  * unsigned: they wrap around. */
 // SPDX-License-Identifier: Apache-2.0
-#include "mlir/kernels/kernels.h"
-#include "mlir/kernels/target.h"
+#include "kernels/kernels.h"
+#include "kernels/target.h"
 
 #define NAME(x)        x##_i8
 #define REAL           uint32_t
@@ -54,13 +54,13 @@ KERNEL_INLINE words_i8 load_panel_i8(const uint8_t *x, const struct operand_i8 *
 #define LOAD(x, operand, i)       load_i8(x, operand, i)
 #define LOAD_PANEL(p, operand, i) load_panel_i8(p, operand, i)
 
-#include "mlir/kernels/tiles.inc"
+#include "kernels/tiles.inc"
 
-#include "mlir/kernels/blocks.inc"
+#include "kernels/blocks.inc"
 
-#include "mlir/kernels/patches.inc"
+#include "kernels/patches.inc"
 
-#include "mlir/kernels/conv.inc"
+#include "kernels/conv.inc"
 
 KERNEL_INLINE struct operand_i8 operand_of(intptr_t is_signed, intptr_t zero, intptr_t zero_step)
 {

@@ -3,7 +3,7 @@
 #ifndef CM_TESTS_UNIT_MLIR_KERNEL_VALUES_H
 #define CM_TESTS_UNIT_MLIR_KERNEL_VALUES_H
 
-#include "mlir/kernels/kernels.h"
+#include "kernels/kernels.h"
 
 #include <stdbool.h>
 
