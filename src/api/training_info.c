@@ -7,7 +7,7 @@
 #include "onnx/decode.h"
 #include "onnx/encode.h"
 #include "onnx/syntax.h"
-#include "train/prepare.h"
+#include "train/prepare/prepare.h"
 
 static const char training_domain[] = "ai.onnx.preview.training";
 

@@ -13,7 +13,7 @@
 #include "base/map.h"
 #include "bytes/item.h"
 #include "bytes/saved_tensor.h"
-#include "train/plan.h"
+#include "train/prepare/plan.h"
 
 /* ---- what is in it ---- */
 

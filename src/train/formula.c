@@ -6,7 +6,7 @@
 #include "graph/function.h"
 #include "graph/op.h"
 #include "onnx/syntax.h"
-#include "train/preparation.h"
+#include "train/prepare/preparation.h"
 #include "train/rules.h"
 
 static const char head[] = "<domain: \"ai.cameo.training\", opset_import: [\"\" : 17]>\n";

@@ -5,7 +5,7 @@
 #define CM_TRAIN_OPTIMIZER_NUMBERS_H
 
 #include "base/arena.h"
-#include "train/plan.h"
+#include "train/prepare/plan.h"
 
 /* The result of this name of the optimizer's function `numbers`, after t updates of weights with
  * these settings. NAN: the function has no such result. */

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/rules.h"
 
-#include "train/plan.h"
+#include "train/prepare/plan.h"
 
 #include <stddef.h>
 #include <string.h>

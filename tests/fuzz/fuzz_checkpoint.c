@@ -4,7 +4,7 @@
 #include "in_file.h"
 #include "target.h"
 #include "train/checkpoint.h"
-#include "train/prepare.h"
+#include "train/prepare/prepare.h"
 
 static const char model[] = "<ir_version: 8, opset_import: [\"\" : 15]>\n"
                             "g (float[N,2] x) => (float[N,1] y) <float[2,1] W = {1, 2}>\n"

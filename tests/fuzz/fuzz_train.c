@@ -5,7 +5,7 @@
 #define _GNU_SOURCE
 #include "small_run.h"
 #include "target.h"
-#include "train/prepare.h"
+#include "train/prepare/prepare.h"
 #include "train/step.h"
 #include "train/trainer.h"
 

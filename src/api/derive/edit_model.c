@@ -7,7 +7,7 @@
 #include "lower/lower.h"
 #include "models/edit.h"
 #include "onnx/descriptor.h"
-#include "train/prepare.h"
+#include "train/prepare/prepare.h"
 
 struct edit_call {
     struct cameo_model *model, *second;

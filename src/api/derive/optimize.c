@@ -6,7 +6,7 @@
 #include "lower/lower.h"
 #include "models/inference_modes.h"
 #include "models/write_model.h"
-#include "train/prepare.h"
+#include "train/prepare/prepare.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #include "api/api.h"
 
 #include "base/memory.h"
-#include "train/prepare.h"
+#include "train/prepare/prepare.h"
 #include "train/step.h"
 
 /* ---- preparing ---- */

@@ -6,7 +6,7 @@
 
 #include "convert/match/parts.h"
 #include "onnx/model_file.h"
-#include "train/prepare.h"
+#include "train/prepare/prepare.h"
 
 struct cm_saved_import_options {
     struct cm_prepare_options prepare; /* loss, output, target, class_axis; and flags that win over

@@ -4,7 +4,7 @@
 #include "convert/transfer/export_saved.h"
 #include "convert/transfer/hold.h"
 #include "onnx/model_file.h"
-#include "train/prepare.h"
+#include "train/prepare/prepare.h"
 
 #include <math.h>
 

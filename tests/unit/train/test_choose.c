@@ -4,7 +4,7 @@
 
 #include "findings.h"
 #include "onnx/tensor_data.h"
-#include "train/prepare.h"
+#include "train/prepare/prepare.h"
 
 #include <stdlib.h>
 

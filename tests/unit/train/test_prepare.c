@@ -5,7 +5,7 @@
 
 #include "io/arrays.h"
 #include "onnx/syntax.h"
-#include "train/prepare.h"
+#include "train/prepare/prepare.h"
 #include "train/trainer.h"
 
 #include <math.h>

@@ -7,7 +7,7 @@
 #include "graph/eval.h"
 #include "graph/import.h"
 #include "train/gradcheck.h"
-#include "train/prepare.h"
+#include "train/prepare/prepare.h"
 #include "train/step.h"
 #include "versions/upgrade.h"
 

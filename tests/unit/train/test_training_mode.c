@@ -4,7 +4,7 @@
 #include "train_case.h"
 
 #include "onnx/syntax.h"
-#include "train/prepare.h"
+#include "train/prepare/prepare.h"
 
 enum { TEXT_MAX = 16000 };
 

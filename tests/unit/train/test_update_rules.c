@@ -3,7 +3,7 @@
 #include "plan_case.h"
 
 #include "tensor/half.h"
-#include "train/prepare.h"
+#include "train/prepare/prepare.h"
 
 static const char half_line[] =
     "<ir_version: 8, opset_import: [\"\" : 17]>\n"

@@ -5,7 +5,7 @@
 
 #include "check.h"
 #include "io/arrays.h"
-#include "train/prepare.h"
+#include "train/prepare/prepare.h"
 #include "train/trainer.h"
 
 /* A model in text form; the test fails if it cannot be read. */

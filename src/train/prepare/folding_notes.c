@@ -2,7 +2,7 @@
  * are part of convolutions by now, parameters that are gone, and those that others were computed
  * from; with the way to export that keeps them. */
 // SPDX-License-Identifier: Apache-2.0
-#include "train/trainables.h"
+#include "train/prepare/trainables.h"
 
 enum { NAMES_MAX = 3 };
 

@@ -1,6 +1,6 @@
 /* Plans: what a few flags mean, what is assumed where a plan says nothing, and what cannot be. */
 // SPDX-License-Identifier: Apache-2.0
-#include "train/update.h"
+#include "train/prepare/update.h"
 
 #include "train/formula.h"
 #include "train/rules.h"

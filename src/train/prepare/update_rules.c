@@ -1,7 +1,7 @@
 /* Optimizers: the functions of data/training/optimizers/ become nodes, those of a group in double,
  * those of a weight in its own type. */
 // SPDX-License-Identifier: Apache-2.0
-#include "train/update.h"
+#include "train/prepare/update.h"
 
 #include "train/formula.h"
 #include "train/rules.h"

@@ -11,7 +11,7 @@
 #include "graph/clone.h"
 #include "graph/originals.h"
 #include "tensor/dtype.h"
-#include "train/prepare.h"
+#include "train/prepare/prepare.h"
 #include "train/rules.h"
 
 #include <regex.h>

@@ -1,7 +1,7 @@
 /* Models that are quantized, or that round their weights as a quantized model will. Rounding has no
  * gradient: training would leave most of the network as it is without saying so. */
 // SPDX-License-Identifier: Apache-2.0
-#include "train/trainables.h"
+#include "train/prepare/trainables.h"
 
 #include "graph/graph.h"
 

@@ -1,7 +1,7 @@
 /* Which tensors are trained, and why: what the user says, what the file records, what layers do
  * with them, and where gradients go. */
 // SPDX-License-Identifier: Apache-2.0
-#include "train/trainables.h"
+#include "train/prepare/trainables.h"
 
 #include "autodiff/backward.h"
 #include "graph/function.h"

@@ -2,7 +2,7 @@
  * graph as it is by then. Where the opset is too old or calls were expanded, the whole working
  * graph is written, each node as it was where that means the same; names and weights stay. */
 // SPDX-License-Identifier: Apache-2.0
-#include "train/preparation.h"
+#include "train/prepare/preparation.h"
 
 #include "graph/registry.h"
 #include "models/write_model.h"

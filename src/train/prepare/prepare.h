@@ -10,7 +10,7 @@
 #include "lower/pass_table.h"
 #include "models/inference_modes.h"
 #include "onnx/model_file.h"
-#include "train/plan.h"
+#include "train/prepare/plan.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* Learning rates as the graph computes them from the number of updates so far: phases of a schedule
  * one after another, in double. Several groups have their rates in one vector. */
 // SPDX-License-Identifier: Apache-2.0
-#include "train/update.h"
+#include "train/prepare/update.h"
 
 /* ---- constants of a phase ---- */
 

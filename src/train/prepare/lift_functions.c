@@ -3,7 +3,7 @@
  * graph, and each such constant becomes an initializer: one, however often the function is called,
  * so that what was tied stays tied. */
 // SPDX-License-Identifier: Apache-2.0
-#include "train/preparation.h"
+#include "train/prepare/preparation.h"
 
 #include "graph/function.h"
 #include "graph/op.h"

@@ -1,7 +1,7 @@
 /* The scalar that training makes small: a loss of data/training/losses/, or the user's own, from a
  * model. */
 // SPDX-License-Identifier: Apache-2.0
-#include "train/preparation.h"
+#include "train/prepare/preparation.h"
 
 #include "graph/function.h"
 #include "graph/registry.h"

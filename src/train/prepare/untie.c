@@ -6,7 +6,7 @@
  * older exporter), or by the parameters that a node's metadata names (the newer one). */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/array.h"
-#include "train/trainables.h"
+#include "train/prepare/trainables.h"
 
 #include "graph/registry.h"
 #include "onnx/tensor_data.h"

@@ -1,10 +1,10 @@
 /* An inference model made trainable: which weights, which loss, then Gradient and an optimizer. */
 // SPDX-License-Identifier: Apache-2.0
-#include "train/prepare.h"
+#include "train/prepare/prepare.h"
 
 #include "graph/called_functions.h"
-#include "train/preparation.h"
-#include "train/trainables.h"
+#include "train/prepare/preparation.h"
+#include "train/prepare/trainables.h"
 #include "training_names.h"
 
 /* ---- which output ---- */

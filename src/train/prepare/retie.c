@@ -5,7 +5,7 @@
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/array.h"
-#include "train/preparation.h"
+#include "train/prepare/preparation.h"
 
 #include "graph/graph_messages.h"
 #include "graph/registry.h"

@@ -3,7 +3,7 @@
  * tensors to them, through whatever is computed from tensors alone. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/array.h"
-#include "train/trainables.h"
+#include "train/prepare/trainables.h"
 
 #include "graph/function.h"
 #include "graph/op.h"

@@ -1,7 +1,7 @@
 /* The algorithm of a model that is being prepared: names, constants, states, bindings; and training
  * info as it is written. */
 // SPDX-License-Identifier: Apache-2.0
-#include "train/preparation.h"
+#include "train/prepare/preparation.h"
 
 #include "base/diagnostics.h"
 #include "graph/import.h"

@@ -2,7 +2,7 @@
  * model has no initializers or the user names them, those in Constant nodes. Training needs a
  * variable to bind, so they become initializers. */
 // SPDX-License-Identifier: Apache-2.0
-#include "train/preparation.h"
+#include "train/prepare/preparation.h"
 
 #include "graph/op.h"
 #include "onnx/tensor_data.h"

@@ -1,7 +1,7 @@
 /* What is done with gradients, from the plan: its numbers, the counter of updates, then weight by
  * weight. In operators that mean the same from opset 17 on. */
 // SPDX-License-Identifier: Apache-2.0
-#include "train/update.h"
+#include "train/prepare/update.h"
 
 #include "train/rules.h"
 

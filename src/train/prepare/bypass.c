@@ -2,7 +2,7 @@
  * they train slowly and to something else. What stands between it and the output, a Cast or a
  * Reshape, is done again behind it. */
 // SPDX-License-Identifier: Apache-2.0
-#include "train/preparation.h"
+#include "train/prepare/preparation.h"
 
 #include "graph/op.h"
 

@@ -1,6 +1,6 @@
 /* State variables of an algorithm that is being made, and how the initialization resets them. */
 // SPDX-License-Identifier: Apache-2.0
-#include "train/preparation.h"
+#include "train/prepare/preparation.h"
 
 #include "onnx/tensor_data.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/array.h"
 #include "graph/graph.h"
-#include "train/preparation.h"
+#include "train/prepare/preparation.h"
 
 /* What the file says of an initializer; PyTorch's newer exporter does. */
 enum cm_recorded { CM_RECORDED_NOTHING, CM_RECORDED_PARAMETER, CM_RECORDED_OTHER };

@@ -1,7 +1,7 @@
 /* Weights that are kept in 16 bits, trained as floats. What frameworks call master weights becomes
  * the initializer; a Cast makes of it what the graph reads. */
 // SPDX-License-Identifier: Apache-2.0
-#include "train/preparation.h"
+#include "train/prepare/preparation.h"
 
 #include "onnx/tensor_data.h"
 #include "tensor/half.h"

@@ -2,7 +2,7 @@
  * algorithm holds copies of the nodes, with BatchNormalization and Dropout in training mode. They
  * read the same initializers; the inference graph stays as it is. */
 // SPDX-License-Identifier: Apache-2.0
-#include "train/preparation.h"
+#include "train/prepare/preparation.h"
 
 #include "graph/op.h"
 #include "train/training_graph.h"

@@ -5,7 +5,7 @@
 #define CM_TRAIN_UPDATE_H
 
 #include "base/array.h"
-#include "train/preparation.h"
+#include "train/prepare/preparation.h"
 
 /* A number that formulas ask for by name. */
 struct cm_number {

@@ -1,7 +1,7 @@
 /* Gradients before weights are moved by them: averaged over batches, then clipped, the norms taken
  * over the weights of all groups. */
 // SPDX-License-Identifier: Apache-2.0
-#include "train/update.h"
+#include "train/prepare/update.h"
 
 /* ---- over several batches ---- */
 
