@@ -243,42 +243,19 @@ static enum cm_status make_room(struct decoder *d, const struct cm_wire_place *p
                                 const struct cm_field_info *field, const struct tally *tally,
                                 void *msg)
 {
-    struct cm_wire_list list = {NULL, tally->items};
-    size_t size = 0;
+    struct cm_wire_list list = {NULL, is_packed(field->kind) ? tally->bytes : tally->items};
 
-    switch (field->kind) {
-    case CM_FIELD_INT64:
-    case CM_FIELD_INT32:
-    case CM_FIELD_FLOAT:
-    case CM_FIELD_STR:
-        return CM_OK;
-    case CM_FIELD_MESSAGE:
+    if (field->kind == CM_FIELD_MESSAGE) {
         CM_TRY(take_memory(d, place, 1, field->message->size, &list.items));
         memcpy(cm_field_at(msg, field), &list.items, sizeof list.items);
         return CM_OK;
-    case CM_FIELD_PACKED_VARINT:
-    case CM_FIELD_PACKED_4:
-    case CM_FIELD_PACKED_8:
-        if (tally->times == 1) /* usually a view; one number alone is one too */
-            return CM_OK;
-        size = 1;
-        list.count = tally->bytes;
-        break;
-    case CM_FIELD_INT64S:
-        size = sizeof(int64_t);
-        break;
-    case CM_FIELD_FLOATS:
-        size = sizeof(float);
-        break;
-    case CM_FIELD_STRS:
-        size = sizeof(struct cm_str);
-        break;
-    case CM_FIELD_MESSAGES:
-        size = field->message->size;
-        break;
     }
+    if (!cm_wire_kind(field->kind)->list)
+        return CM_OK;
+    if (is_packed(field->kind) && tally->times == 1)
+        return CM_OK; /* usually a view; one number alone is one too */
     if (list.count)
-        CM_TRY(take_memory(d, place, list.count, size, &list.items));
+        CM_TRY(take_memory(d, place, list.count, cm_field_item_size(field), &list.items));
     memcpy(cm_field_at(msg, field), &list, sizeof list);
     return CM_OK;
 }

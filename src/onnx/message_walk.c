@@ -132,24 +132,20 @@ static bool same_value(const struct cm_message_info *info, int f, const void *a,
         list_b = cm_field_list(b, field);
     switch (field->kind) {
     case CM_FIELD_INT64:
-        return same_bytes(at_a, at_b, sizeof(int64_t));
     case CM_FIELD_INT32:
-        return same_bytes(at_a, at_b, sizeof(int32_t));
     case CM_FIELD_FLOAT:
-        return same_bytes(at_a, at_b, sizeof(float));
+        return same_bytes(at_a, at_b, kind->size);
     case CM_FIELD_STR:
         memcpy(&x, at_a, sizeof x);
         memcpy(&y, at_b, sizeof y);
         return same_str(x, y);
     case CM_FIELD_INT64S:
-        return same_list(list_a, list_b, sizeof(int64_t));
     case CM_FIELD_FLOATS:
-        return same_list(list_a, list_b, sizeof(float));
-    case CM_FIELD_STRS:
-        return same_strs(list_a, list_b);
     case CM_FIELD_PACKED_4:
     case CM_FIELD_PACKED_8:
-        return same_list(list_a, list_b, 1);
+        return same_list(list_a, list_b, kind->size);
+    case CM_FIELD_STRS:
+        return same_strs(list_a, list_b);
     case CM_FIELD_PACKED_VARINT:
         return same_varints((struct cm_packed){list_a.items, list_a.count},
                             (struct cm_packed){list_b.items, list_b.count});

@@ -28,11 +28,23 @@ enum {
                      CM_BIT(CM_MODEL_CONFIGURATION),
 };
 
+/* The fields of a tensor that may hold its values. */
+enum {
+    CM_TENSOR_VALUES = CM_BIT(CM_TENSOR_FLOAT_DATA) | CM_BIT(CM_TENSOR_INT32_DATA) |
+                       CM_BIT(CM_TENSOR_STRING_DATA) | CM_BIT(CM_TENSOR_INT64_DATA) |
+                       CM_BIT(CM_TENSOR_RAW_DATA) | CM_BIT(CM_TENSOR_DOUBLE_DATA) |
+                       CM_BIT(CM_TENSOR_UINT64_DATA),
+};
+
 /* "float", "ints", ..; "undefined" for what is no type. */
 const char *cm_attribute_type_name(enum cm_attribute_type type);
 /* floats of float and so on, and back; undefined where there is none. */
 enum cm_attribute_type cm_attribute_type_of_list(enum cm_attribute_type item);
 enum cm_attribute_type cm_attribute_type_of_items(enum cm_attribute_type list);
+/* The field of an attribute that holds a value of this type; -1 for undefined. */
+int cm_attribute_value_field(enum cm_attribute_type type);
+/* How many elements the dimensions of a tensor stand for; false: they are no shape. */
+bool cm_syntax_element_count(const struct cm_tensor_proto *tensor, int64_t *out);
 /* Does the text form read this identifier as a type or a number in some place? */
 bool cm_syntax_is_reserved(struct cm_str word);
 

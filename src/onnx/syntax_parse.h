@@ -18,6 +18,15 @@
          : (void)0,                                                                                \
      &(list)->items[(list)->count++])
 
+/* A list that was read becomes a field of the message, which is present if the list has items. */
+#define CM_SET_LIST(message, member, field, list)                                                  \
+    do {                                                                                           \
+        (message)->member.items = (list).items;                                                    \
+        (message)->member.count = (list).count;                                                    \
+        if ((list).count)                                                                          \
+            cm_msg_set(&(message)->msg, (field));                                                  \
+    } while (0)
+
 void *cm_parse_grow(struct cm_lexer *lex, const void *items, size_t *capacity, size_t size);
 
 /* key: value, .. up to close, which must follow at least one. */

@@ -100,15 +100,8 @@ static enum cm_status parse_declarations(struct cm_lexer *lex, struct cm_graph_p
         else
             CM_TRY(parse_declaration(lex, &values, initializers));
     } while (cm_lex_take(lex, ','));
-    if (values.count) {
-        out->value_info = (struct cm_value_infos){values.items, values.count};
-        cm_msg_set(&out->msg, CM_GRAPH_VALUE_INFO);
-    }
-    if (sparse.count) {
-        out->sparse_initializer.items = sparse.items;
-        out->sparse_initializer.count = sparse.count;
-        cm_msg_set(&out->msg, CM_GRAPH_SPARSE_INITIALIZER);
-    }
+    CM_SET_LIST(out, value_info, CM_GRAPH_VALUE_INFO, values);
+    CM_SET_LIST(out, sparse_initializer, CM_GRAPH_SPARSE_INITIALIZER, sparse);
     return cm_lex_expect(lex, '>');
 }
 
@@ -126,16 +119,9 @@ enum cm_status cm_parse_graph(struct cm_lexer *lex, struct cm_graph_proto *out)
     CM_TRY(parse_values(lex, &outputs, NULL));
     CM_TRY(parse_declarations(lex, out, &initializers));
     CM_TRY(cm_parse_nodes(lex, &out->node));
-    out->input = (struct cm_value_infos){inputs.items, inputs.count};
-    out->output = (struct cm_value_infos){outputs.items, outputs.count};
-    out->initializer.items = initializers.items;
-    out->initializer.count = initializers.count;
-    if (inputs.count)
-        cm_msg_set(&out->msg, CM_GRAPH_INPUT);
-    if (outputs.count)
-        cm_msg_set(&out->msg, CM_GRAPH_OUTPUT);
-    if (initializers.count)
-        cm_msg_set(&out->msg, CM_GRAPH_INITIALIZER);
+    CM_SET_LIST(out, input, CM_GRAPH_INPUT, inputs);
+    CM_SET_LIST(out, output, CM_GRAPH_OUTPUT, outputs);
+    CM_SET_LIST(out, initializer, CM_GRAPH_INITIALIZER, initializers);
     if (out->node.count)
         cm_msg_set(&out->msg, CM_GRAPH_NODE);
     lex->depth--;
@@ -163,13 +149,8 @@ static enum cm_status parse_parameters(struct cm_lexer *lex, struct cm_function_
         else
             *CM_ADD(lex, &defaults) = attribute;
     } while (cm_lex_take(lex, ','));
-    out->attribute = (struct cm_strs){names.items, names.count};
-    out->attribute_proto.items = defaults.items;
-    out->attribute_proto.count = defaults.count;
-    if (names.count)
-        cm_msg_set(&out->msg, CM_FUNCTION_ATTRIBUTE);
-    if (defaults.count)
-        cm_msg_set(&out->msg, CM_FUNCTION_ATTRIBUTE_PROTO);
+    CM_SET_LIST(out, attribute, CM_FUNCTION_ATTRIBUTE, names);
+    CM_SET_LIST(out, attribute_proto, CM_FUNCTION_ATTRIBUTE_PROTO, defaults);
     return cm_lex_expect(lex, '>');
 }
 
@@ -205,13 +186,11 @@ static enum cm_status parse_function_body(struct cm_lexer *lex, struct cm_functi
         CM_TRY(cm_lex_expect(lex, '>'));
     }
     CM_TRY(cm_parse_nodes(lex, &out->node));
-    out->value_info = (struct cm_value_infos){infos.items, infos.count};
+    CM_SET_LIST(out, value_info, CM_FUNCTION_VALUE_INFO, infos);
     if (out->input.count)
         cm_msg_set(&out->msg, CM_FUNCTION_INPUT);
     if (out->output.count)
         cm_msg_set(&out->msg, CM_FUNCTION_OUTPUT);
-    if (infos.count)
-        cm_msg_set(&out->msg, CM_FUNCTION_VALUE_INFO);
     if (out->node.count)
         cm_msg_set(&out->msg, CM_FUNCTION_NODE);
     return CM_OK;
@@ -260,14 +239,8 @@ static enum cm_status parse_model(struct cm_lexer *lex, struct cm_model_proto *o
         else
             CM_TRY(cm_parse_function(lex, CM_ADD(lex, &functions)));
     }
-    out->functions.items = functions.items;
-    out->functions.count = functions.count;
-    out->training_info.items = training.items;
-    out->training_info.count = training.count;
-    if (functions.count)
-        cm_msg_set(&out->msg, CM_MODEL_FUNCTIONS);
-    if (training.count)
-        cm_msg_set(&out->msg, CM_MODEL_TRAINING_INFO);
+    CM_SET_LIST(out, functions, CM_MODEL_FUNCTIONS, functions);
+    CM_SET_LIST(out, training_info, CM_MODEL_TRAINING_INFO, training);
     return CM_OK;
 }
 

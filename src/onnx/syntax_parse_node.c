@@ -2,18 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/array.h"
 #include "onnx/syntax_parse.h"
+#include "onnx/wire.h"
 
 /* One value of an attribute, alone or in a list. */
 struct item {
     enum cm_attribute_type type;
     const char *at; /* where it began */
-    float f;
-    int64_t i;
-    struct cm_str s;
-    struct cm_tensor_proto *t;
-    struct cm_graph_proto *g;
-    struct cm_type_proto *tp;
-    struct cm_sparse_proto *sparse;
+    union {
+        float f;
+        int64_t i;
+        struct cm_str s;
+        void *message; /* a struct in the arena */
+    } value;
 };
 
 static enum cm_status parse_number(struct cm_lexer *lex, enum cm_attribute_type wanted,
@@ -24,29 +24,31 @@ static enum cm_status parse_number(struct cm_lexer *lex, enum cm_attribute_type 
     CM_TRY(cm_lex_number(lex, &number));
     if (number.whole && wanted != CM_ATTR_FLOAT) {
         out->type = CM_ATTR_INT;
-        return cm_number_to_int64(lex, &number, INT64_MIN, INT64_MAX, "int64", &out->i);
+        return cm_number_to_int64(lex, &number, INT64_MIN, INT64_MAX, "int64", &out->value.i);
     }
     out->type = CM_ATTR_FLOAT;
-    return cm_number_to_float(lex, &number, &out->f);
+    return cm_number_to_float(lex, &number, &out->value.f);
 }
 
 static enum cm_status parse_typed(struct cm_lexer *lex, struct item *out)
 {
-    out->tp = CM_NEW(lex->arena, struct cm_type_proto);
+    struct cm_type_proto *const type = CM_NEW(lex->arena, struct cm_type_proto);
+
     out->type = CM_ATTR_TYPE_PROTO;
-    CM_TRY(cm_parse_type(lex, out->tp));
+    out->value.message = type;
+    CM_TRY(cm_parse_type(lex, type));
     if (!cm_at_tensor_rest(lex))
         return CM_OK;
-    out->t = CM_NEW(lex->arena, struct cm_tensor_proto);
     out->type = CM_ATTR_TENSOR;
-    return cm_parse_tensor_rest(lex, out->tp, out->t);
+    out->value.message = CM_NEW(lex->arena, struct cm_tensor_proto);
+    return cm_parse_tensor_rest(lex, type, out->value.message);
 }
 
 static enum cm_status parse_inner_graph(struct cm_lexer *lex, struct item *out)
 {
-    out->g = CM_NEW(lex->arena, struct cm_graph_proto);
     out->type = CM_ATTR_GRAPH;
-    return cm_parse_graph(lex, out->g);
+    out->value.message = CM_NEW(lex->arena, struct cm_graph_proto);
+    return cm_parse_graph(lex, out->value.message);
 }
 
 /* wanted settles what a whole number is; CM_ATTR_UNDEFINED leaves it to the number. */
@@ -57,7 +59,7 @@ static enum cm_status parse_item(struct cm_lexer *lex, enum cm_attribute_type wa
 
     out->at = lex->at;
     if (next == '"') {
-        CM_TRY(cm_lex_string(lex, &out->s));
+        CM_TRY(cm_lex_string(lex, &out->value.s));
         out->type = CM_ATTR_STRING;
         if (cm_lex_peek(lex) != '(')
             return CM_OK;
@@ -67,9 +69,9 @@ static enum cm_status parse_item(struct cm_lexer *lex, enum cm_attribute_type wa
     if (cm_lex_at_number(lex))
         return parse_number(lex, wanted, out);
     if (cm_at_sparse(lex)) {
-        out->sparse = CM_NEW(lex->arena, struct cm_sparse_proto);
         out->type = CM_ATTR_SPARSE_TENSOR;
-        return cm_parse_sparse(lex, out->sparse);
+        out->value.message = CM_NEW(lex->arena, struct cm_sparse_proto);
+        return cm_parse_sparse(lex, out->value.message);
     }
     const struct cm_str word = cm_lex_peek_word(lex);
     const bool vague = cm_str_is(word, "untyped") || cm_str_is(word, "undefined");
@@ -89,82 +91,41 @@ static enum cm_status mismatch(const struct cm_lexer *lex, const struct item *it
 
 static void set_single(struct cm_attribute_proto *out, const struct item *item)
 {
-    static const int fields[CM_ATTR_TYPE_COUNT] = {
-        [CM_ATTR_FLOAT] = CM_ATTRIBUTE_F,
-        [CM_ATTR_INT] = CM_ATTRIBUTE_I,
-        [CM_ATTR_STRING] = CM_ATTRIBUTE_S,
-        [CM_ATTR_TENSOR] = CM_ATTRIBUTE_T,
-        [CM_ATTR_GRAPH] = CM_ATTRIBUTE_G,
-        [CM_ATTR_SPARSE_TENSOR] = CM_ATTRIBUTE_SPARSE_TENSOR,
-        [CM_ATTR_TYPE_PROTO] = CM_ATTRIBUTE_TP,
-    };
+    const int place = cm_attribute_value_field(item->type);
+    const struct cm_field_info *const field = &cm_attribute_info.fields[place];
+    const size_t size = cm_wire_kind(field->kind)->size;
 
-    out->f = item->f;
-    out->i = item->i;
-    out->s = item->type == CM_ATTR_STRING ? item->s : CM_STR_NONE;
-    out->t = item->t;
-    out->g = item->g;
-    out->tp = item->type == CM_ATTR_TYPE_PROTO ? item->tp : NULL;
-    out->sparse_tensor = item->sparse;
-    cm_msg_set(&out->msg, fields[item->type]);
+    memcpy(cm_field_at(out, field), &item->value, size ? size : sizeof item->value.message);
+    cm_msg_set(&out->msg, place);
 }
 
-/* Lists of every kind side by side; one of them is filled. */
-struct lists {
-    CM_ARRAY(float) floats;
-    CM_ARRAY(int64_t) ints;
-    CM_ARRAY(struct cm_str) strings;
-    CM_ARRAY(struct cm_tensor_proto) tensors;
-    CM_ARRAY(struct cm_graph_proto) graphs;
-    CM_ARRAY(struct cm_sparse_proto) sparse;
-    CM_ARRAY(struct cm_type_proto) types;
+/* A list of values while it is read; size is that of one in memory. */
+struct list {
+    CM_ARRAY(char);
+    size_t size;
 };
 
-static void add_item(struct cm_lexer *lex, struct lists *lists, const struct item *item)
+static void add_item(struct cm_lexer *lex, struct list *list, const struct item *item)
 {
-    switch (item->type) {
-    case CM_ATTR_FLOAT:
-        *CM_ADD(lex, &lists->floats) = item->f;
-        break;
-    case CM_ATTR_INT:
-        *CM_ADD(lex, &lists->ints) = item->i;
-        break;
-    case CM_ATTR_STRING:
-        *CM_ADD(lex, &lists->strings) = item->s;
-        break;
-    case CM_ATTR_TENSOR:
-        *CM_ADD(lex, &lists->tensors) = *item->t;
-        break;
-    case CM_ATTR_GRAPH:
-        *CM_ADD(lex, &lists->graphs) = *item->g;
-        break;
-    case CM_ATTR_SPARSE_TENSOR:
-        *CM_ADD(lex, &lists->sparse) = *item->sparse;
-        break;
-    default:
-        *CM_ADD(lex, &lists->types) = *item->tp;
-        break;
-    }
+    const int place = cm_attribute_value_field(cm_attribute_type_of_list(item->type));
+    const struct cm_field_info *const field = &cm_attribute_info.fields[place];
+
+    list->size = cm_field_item_size(field);
+    if (list->count == list->capacity)
+        list->items = cm_parse_grow(lex, list->items, &list->capacity, list->size);
+    memcpy(list->items + list->count++ * list->size,
+           field->kind == CM_FIELD_MESSAGES ? item->value.message : (const void *)&item->value,
+           list->size);
 }
 
-#define SET_LIST(member, from, field)                                                              \
-    do {                                                                                           \
-        if ((from).count) {                                                                        \
-            out->member.items = (from).items;                                                      \
-            out->member.count = (from).count;                                                      \
-            cm_msg_set(&out->msg, (field));                                                        \
-        }                                                                                          \
-    } while (0)
-
-static void set_lists(struct cm_attribute_proto *out, const struct lists *lists)
+static void set_list(struct cm_attribute_proto *out, enum cm_attribute_type type,
+                     const struct list *list)
 {
-    SET_LIST(floats, lists->floats, CM_ATTRIBUTE_FLOATS);
-    SET_LIST(ints, lists->ints, CM_ATTRIBUTE_INTS);
-    SET_LIST(strings, lists->strings, CM_ATTRIBUTE_STRINGS);
-    SET_LIST(tensors, lists->tensors, CM_ATTRIBUTE_TENSORS);
-    SET_LIST(graphs, lists->graphs, CM_ATTRIBUTE_GRAPHS);
-    SET_LIST(sparse_tensors, lists->sparse, CM_ATTRIBUTE_SPARSE_TENSORS);
-    SET_LIST(type_protos, lists->types, CM_ATTRIBUTE_TYPE_PROTOS);
+    const int place = cm_attribute_value_field(type);
+    const struct cm_wire_list exact = {list->items, list->count};
+
+    memcpy(cm_field_at(out, &cm_attribute_info.fields[place]), &exact, sizeof exact);
+    cm_msg_set(&out->msg, place);
 }
 
 /* Returns the list's type in *type; declared may be that, the type of its items, or undefined. */
@@ -174,7 +135,7 @@ static enum cm_status parse_list(struct cm_lexer *lex, enum cm_attribute_type de
     const char *const start = lex->at;
     const enum cm_attribute_type of = cm_attribute_type_of_items(declared);
     enum cm_attribute_type wanted = of != CM_ATTR_UNDEFINED ? of : declared;
-    struct lists lists = {0};
+    struct list list = {0};
 
     CM_TRY(cm_lex_expect(lex, '['));
     if (cm_lex_take(lex, ']')) {
@@ -191,10 +152,10 @@ static enum cm_status parse_list(struct cm_lexer *lex, enum cm_attribute_type de
         if (wanted != CM_ATTR_UNDEFINED && item.type != wanted)
             return mismatch(lex, &item, wanted);
         wanted = item.type;
-        add_item(lex, &lists, &item);
+        add_item(lex, &list, &item);
     } while (cm_lex_take(lex, ','));
-    set_lists(out, &lists);
     *type = cm_attribute_type_of_list(wanted);
+    set_list(out, *type, &list);
     return cm_lex_expect(lex, ']');
 }
 
@@ -269,9 +230,7 @@ static enum cm_status parse_attributes(struct cm_lexer *lex, struct cm_node_prot
         if (bare)
             return cm_lex_expected(lex, "':' or '='");
     } while (cm_lex_take(lex, ','));
-    out->attribute.items = list.items;
-    out->attribute.count = list.count;
-    cm_msg_set(&out->msg, CM_NODE_ATTRIBUTE);
+    CM_SET_LIST(out, attribute, CM_NODE_ATTRIBUTE, list);
     return cm_lex_expect(lex, '>');
 }
 

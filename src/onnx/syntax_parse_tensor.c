@@ -4,6 +4,7 @@
 #include "base/array.h"
 #include "base/number.h"
 #include "onnx/syntax_parse.h"
+#include "onnx/tensor_data.h"
 #include "onnx/wire.h"
 
 struct bytes {
@@ -23,11 +24,6 @@ static void add_varint(struct cm_lexer *lex, struct bytes *to, uint64_t value)
     uint8_t coded[10];
 
     add_bytes(lex, to, coded, cm_varint_put(coded, value));
-}
-
-static struct cm_packed packed(const struct bytes *from)
-{
-    return (struct cm_packed){from->items, from->count};
 }
 
 /* The number of one element. Floats narrower than 32 bits are written as their bit patterns. */
@@ -52,30 +48,26 @@ static enum cm_status parse_element(struct cm_lexer *lex, enum cm_dtype type, st
     float single;
     double real;
 
+    if (info->field == CM_TYPED_INT32 || info->field == CM_TYPED_INT64) {
+        CM_TRY(info->field == CM_TYPED_INT32 ? parse_integer(lex, type, &integer)
+                                             : cm_lex_int64(lex, &integer));
+        add_varint(lex, to, (uint64_t)integer);
+        return CM_OK;
+    }
+    CM_TRY(cm_lex_number(lex, &number));
     switch (info->field) {
     case CM_TYPED_FLOAT:
-        CM_TRY(cm_lex_number(lex, &number));
         CM_TRY(cm_number_to_float(lex, &number, &single));
         add_bytes(lex, to, &single, sizeof single);
         return CM_OK;
     case CM_TYPED_DOUBLE:
-        CM_TRY(cm_lex_number(lex, &number));
         CM_TRY(cm_number_to_double(lex, &number, &real));
         add_bytes(lex, to, &real, sizeof real);
         return CM_OK;
-    case CM_TYPED_UINT64:
-        CM_TRY(cm_lex_number(lex, &number));
+    default:
         CM_TRY(cm_number_to_uint64(lex, &number, type == CM_UINT32 ? UINT32_MAX : UINT64_MAX,
                                    info->name, &whole));
         add_varint(lex, to, whole);
-        return CM_OK;
-    case CM_TYPED_INT64:
-        CM_TRY(cm_lex_int64(lex, &integer));
-        add_varint(lex, to, (uint64_t)integer);
-        return CM_OK;
-    default:
-        CM_TRY(parse_integer(lex, type, &integer));
-        add_varint(lex, to, (uint64_t)integer);
         return CM_OK;
     }
 }
@@ -89,20 +81,8 @@ static enum cm_status parse_strings(struct cm_lexer *lex, struct cm_tensor_proto
     do {
         CM_TRY(cm_lex_string(lex, CM_ADD(lex, &strings)));
     } while (cm_lex_take(lex, ','));
-    out->string_data = (struct cm_strs){strings.items, strings.count};
-    cm_msg_set(&out->msg, CM_TENSOR_STRING_DATA);
+    CM_SET_LIST(out, string_data, CM_TENSOR_STRING_DATA, strings);
     return CM_OK;
-}
-
-static bool element_count(const struct cm_tensor_proto *tensor, uint64_t *out)
-{
-    int64_t count = 1;
-
-    for (size_t i = 0; i < tensor->dims.count; i++)
-        if (tensor->dims.items[i] < 0 || !cm_dim_mul(count, tensor->dims.items[i], &count))
-            return false;
-    *out = (uint64_t)count;
-    return true;
 }
 
 /* Types of 4 and 2 bits: elements share the bytes of int32_data, the first in the lowest bits.
@@ -113,7 +93,7 @@ static enum cm_status parse_packed(struct cm_lexer *lex, struct cm_tensor_proto 
     const enum cm_dtype type = (enum cm_dtype)out->data_type;
     const int bits = cm_dtype_info(type)->bits;
     const char *const start = lex->at;
-    uint64_t count = 0, wanted;
+    int64_t count = 0, wanted;
     unsigned byte = 0;
     int used = 0;
 
@@ -133,37 +113,11 @@ static enum cm_status parse_packed(struct cm_lexer *lex, struct cm_tensor_proto 
     }
     if (used)
         add_varint(lex, to, byte);
-    if (!element_count(out, &wanted) || wanted != count)
+    if (!cm_syntax_element_count(out, &wanted) || wanted != count)
         return cm_lex_fail_at(lex, start, CM_BAD_MODEL,
-                              "%llu elements do not fill the shape of this %s tensor",
-                              (unsigned long long)count, cm_dtype_name(type));
+                              "%lld elements do not fill the shape of this %s tensor",
+                              (long long)count, cm_dtype_name(type));
     return CM_OK;
-}
-
-static void set_data(struct cm_tensor_proto *out, const struct bytes *data)
-{
-    switch (cm_dtype_info((enum cm_dtype)out->data_type)->field) {
-    case CM_TYPED_FLOAT:
-        out->float_data = packed(data);
-        cm_msg_set(&out->msg, CM_TENSOR_FLOAT_DATA);
-        break;
-    case CM_TYPED_DOUBLE:
-        out->double_data = packed(data);
-        cm_msg_set(&out->msg, CM_TENSOR_DOUBLE_DATA);
-        break;
-    case CM_TYPED_INT64:
-        out->int64_data = packed(data);
-        cm_msg_set(&out->msg, CM_TENSOR_INT64_DATA);
-        break;
-    case CM_TYPED_UINT64:
-        out->uint64_data = packed(data);
-        cm_msg_set(&out->msg, CM_TENSOR_UINT64_DATA);
-        break;
-    default:
-        out->int32_data = packed(data);
-        cm_msg_set(&out->msg, CM_TENSOR_INT32_DATA);
-        break;
-    }
 }
 
 static enum cm_status parse_elements(struct cm_lexer *lex, struct cm_tensor_proto *out)
@@ -186,8 +140,11 @@ static enum cm_status parse_elements(struct cm_lexer *lex, struct cm_tensor_prot
             } while (cm_lex_take(lex, ','));
         }
     }
-    if (data.count)
-        set_data(out, &data);
+    if (data.count) {
+        const int field = cm_tensor_values_field(type);
+        *cm_tensor_proto_packed(out, field) = (struct cm_packed){data.items, data.count};
+        cm_msg_set(&out->msg, field);
+    }
     return cm_lex_expect(lex, '}');
 }
 
@@ -285,8 +242,7 @@ enum cm_status cm_parse_sparse(struct cm_lexer *lex, struct cm_sparse_proto *out
         do {
             CM_TRY(cm_lex_int64(lex, CM_ADD(lex, &dims)));
         } while (cm_lex_take(lex, ','));
-        out->dims = (struct cm_int64s){dims.items, dims.count};
-        cm_msg_set(&out->msg, CM_SPARSE_DIMS);
+        CM_SET_LIST(out, dims, CM_SPARSE_DIMS, dims);
     }
     CM_TRY(cm_lex_expect(lex, ']'));
     CM_TRY(cm_lex_expect(lex, '{'));

@@ -89,9 +89,7 @@ static enum cm_status parse_shape(struct cm_lexer *lex, struct cm_tensor_type_pr
     do {
         CM_TRY(parse_dim(lex, CM_ADD(lex, &dims)));
     } while (cm_lex_take(lex, ','));
-    out->shape->dim.items = dims.items;
-    out->shape->dim.count = dims.count;
-    cm_msg_set(&out->shape->msg, CM_SHAPE_DIM);
+    CM_SET_LIST(out->shape, dim, CM_SHAPE_DIM, dims);
     return cm_lex_expect(lex, ']');
 }
 

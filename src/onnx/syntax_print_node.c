@@ -3,133 +3,82 @@
 #include "onnx/syntax_lex.h"
 #include "onnx/syntax_names.h"
 #include "onnx/syntax_print.h"
+#include "onnx/wire.h"
 
-/* The field that holds the value of each type. */
-static const int value_fields[CM_ATTR_TYPE_COUNT] = {
-    [CM_ATTR_UNDEFINED] = -1,
-    [CM_ATTR_FLOAT] = CM_ATTRIBUTE_F,
-    [CM_ATTR_INT] = CM_ATTRIBUTE_I,
-    [CM_ATTR_STRING] = CM_ATTRIBUTE_S,
-    [CM_ATTR_TENSOR] = CM_ATTRIBUTE_T,
-    [CM_ATTR_GRAPH] = CM_ATTRIBUTE_G,
-    [CM_ATTR_FLOATS] = CM_ATTRIBUTE_FLOATS,
-    [CM_ATTR_INTS] = CM_ATTRIBUTE_INTS,
-    [CM_ATTR_STRINGS] = CM_ATTRIBUTE_STRINGS,
-    [CM_ATTR_TENSORS] = CM_ATTRIBUTE_TENSORS,
-    [CM_ATTR_GRAPHS] = CM_ATTRIBUTE_GRAPHS,
-    [CM_ATTR_SPARSE_TENSOR] = CM_ATTRIBUTE_SPARSE_TENSOR,
-    [CM_ATTR_SPARSE_TENSORS] = CM_ATTRIBUTE_SPARSE_TENSORS,
-    [CM_ATTR_TYPE_PROTO] = CM_ATTRIBUTE_TP,
-    [CM_ATTR_TYPE_PROTOS] = CM_ATTRIBUTE_TYPE_PROTOS,
-};
-
-static size_t list_count(const struct cm_attribute_proto *a, enum cm_attribute_type type)
+/* A value at its place in memory, of a type that is no list. */
+static void print_item(struct cm_printer *p, enum cm_attribute_type type, const void *at)
 {
     switch (type) {
-    case CM_ATTR_FLOATS:
-        return a->floats.count;
-    case CM_ATTR_INTS:
-        return a->ints.count;
-    case CM_ATTR_STRINGS:
-        return a->strings.count;
-    case CM_ATTR_TENSORS:
-        return a->tensors.count;
-    case CM_ATTR_GRAPHS:
-        return a->graphs.count;
-    case CM_ATTR_SPARSE_TENSORS:
-        return a->sparse_tensors.count;
+    case CM_ATTR_FLOAT:
+        cm_put_float(p, *(const float *)at);
+        break;
+    case CM_ATTR_INT:
+        cm_put_int64(p, *(const int64_t *)at);
+        break;
+    case CM_ATTR_STRING:
+        cm_put_quoted(p, *(const struct cm_str *)at);
+        break;
+    case CM_ATTR_TENSOR:
+        cm_print_tensor(p, at, false);
+        break;
+    case CM_ATTR_GRAPH:
+        cm_print_graph(p, at);
+        break;
+    case CM_ATTR_SPARSE_TENSOR:
+        cm_print_sparse(p, at);
+        break;
     default:
-        return a->type_protos.count;
+        cm_print_type(p, at);
     }
 }
 
-static void print_list_item(struct cm_printer *p, const struct cm_attribute_proto *a,
-                            enum cm_attribute_type type, size_t i)
+static void print_list(struct cm_printer *p, const struct cm_field_info *field,
+                       const struct cm_attribute_proto *a, enum cm_attribute_type item)
 {
-    switch (type) {
-    case CM_ATTR_FLOATS:
-        cm_put_float(p, a->floats.items[i]);
-        break;
-    case CM_ATTR_INTS:
-        cm_put_int64(p, a->ints.items[i]);
-        break;
-    case CM_ATTR_STRINGS:
-        cm_put_quoted(p, a->strings.items[i]);
-        break;
-    case CM_ATTR_TENSORS:
-        cm_print_tensor(p, &a->tensors.items[i], false);
-        break;
-    case CM_ATTR_GRAPHS:
-        cm_print_graph(p, &a->graphs.items[i]);
-        break;
-    case CM_ATTR_SPARSE_TENSORS:
-        cm_print_sparse(p, &a->sparse_tensors.items[i]);
-        break;
-    default:
-        cm_print_type(p, &a->type_protos.items[i]);
-    }
-}
+    const struct cm_wire_list list = cm_field_list(a, field);
+    const size_t size = cm_field_item_size(field);
 
-static void print_list(struct cm_printer *p, const struct cm_attribute_proto *a,
-                       enum cm_attribute_type type)
-{
-    const size_t count = list_count(a, type);
-
-    /* ONNX's printer drops sparse tensors, and the bracket of an empty list of strings. */
-    if (p->upstream && type == CM_ATTR_SPARSE_TENSORS)
-        return;
-    if (!p->upstream || count || type != CM_ATTR_STRINGS)
+    /* ONNX's printer drops the bracket of an empty list of strings. */
+    if (!p->upstream || list.count || item != CM_ATTR_STRING)
         cm_put(p, "[", 1);
-    for (size_t i = 0; i < count && p->status == CM_OK; i++) {
+    for (size_t i = 0; i < list.count && p->status == CM_OK; i++) {
         if (i)
             cm_put(p, ", ", 2);
-        print_list_item(p, a, type, i);
+        print_item(p, item, (const char *)list.items + i * size);
     }
     cm_put(p, "]", 1);
 }
 
-static void print_single(struct cm_printer *p, const struct cm_attribute_proto *a,
-                         enum cm_attribute_type type)
+static void print_single(struct cm_printer *p, const struct cm_field_info *field,
+                         const struct cm_attribute_proto *a, enum cm_attribute_type type)
 {
     static const struct cm_tensor_proto no_tensor;
     static const struct cm_graph_proto no_graph;
+    const void *at =
+        field->kind == CM_FIELD_MESSAGE ? cm_field_message(a, field) : cm_field_of(a, field);
 
-    switch (type) {
-    case CM_ATTR_FLOAT:
-        cm_put_float(p, a->f);
-        break;
-    case CM_ATTR_INT:
-        cm_put_int64(p, a->i);
-        break;
-    case CM_ATTR_STRING:
-        cm_put_quoted(p, a->s);
-        break;
-    case CM_ATTR_TENSOR:
-        cm_print_tensor(p, a->t ? a->t : &no_tensor, false);
-        break;
-    case CM_ATTR_GRAPH:
-        cm_print_graph(p, a->g ? a->g : &no_graph);
-        break;
-    case CM_ATTR_TYPE_PROTO:
-        if (a->tp)
-            cm_print_type(p, a->tp);
-        break;
-    case CM_ATTR_SPARSE_TENSOR:
-        if (a->sparse_tensor && !p->upstream)
-            cm_print_sparse(p, a->sparse_tensor);
-        break;
-    default:
-        break;
-    }
+    if (!at && type == CM_ATTR_TENSOR)
+        at = &no_tensor;
+    if (!at && type == CM_ATTR_GRAPH)
+        at = &no_graph;
+    if (at)
+        print_item(p, type, at);
 }
 
 static void print_value(struct cm_printer *p, const struct cm_attribute_proto *a,
                         enum cm_attribute_type type)
 {
-    if (cm_attribute_type_of_items(type) != CM_ATTR_UNDEFINED)
-        print_list(p, a, type);
+    const int place = cm_attribute_value_field(type);
+    const enum cm_attribute_type item = cm_attribute_type_of_items(type);
+
+    /* ONNX's printer drops sparse tensors. */
+    if (place < 0 ||
+        (p->upstream && (type == CM_ATTR_SPARSE_TENSOR || type == CM_ATTR_SPARSE_TENSORS)))
+        return;
+    if (item != CM_ATTR_UNDEFINED)
+        print_list(p, &cm_attribute_info.fields[place], a, item);
     else
-        print_single(p, a, type);
+        print_single(p, &cm_attribute_info.fields[place], a, type);
 }
 
 static enum cm_attribute_type type_of(const struct cm_attribute_proto *a)
@@ -160,7 +109,7 @@ static enum cm_attribute_type held(struct cm_printer *p, const struct cm_attribu
     int count = cm_msg_has(&a->msg, CM_ATTRIBUTE_REF_ATTR_NAME);
 
     for (int i = 1; i < CM_ATTR_TYPE_COUNT; i++) {
-        if (cm_msg_has(&a->msg, value_fields[i])) {
+        if (cm_msg_has(&a->msg, cm_attribute_value_field((enum cm_attribute_type)i))) {
             found = (enum cm_attribute_type)i;
             count++;
         }

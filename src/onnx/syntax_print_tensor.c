@@ -6,6 +6,7 @@
 #include "onnx/syntax_names.h"
 #include "onnx/syntax_print.h"
 #include "onnx/tensor_data.h"
+#include "onnx/wire.h"
 #include "tensor/bits.h"
 #include "tensor/dtype.h"
 
@@ -47,15 +48,6 @@ static void no_form(struct cm_printer *p, const struct cm_tensor_proto *tensor, 
 {
     cm_print_fail(p, CM_BAD_MODEL, "tensor '%.*s' has no text form: %s", CM_STR_FMT(tensor->name),
                   why);
-}
-
-static bool element_count(const struct cm_tensor_proto *tensor, int64_t *out)
-{
-    *out = 1;
-    for (size_t i = 0; i < tensor->dims.count; i++)
-        if (tensor->dims.items[i] < 0 || !cm_dim_mul(*out, tensor->dims.items[i], out))
-            return false;
-    return true;
 }
 
 /* Does an entry of int32_data or uint64_data fit its type? The bits of a negative number may come
@@ -140,7 +132,7 @@ static void print_raw(struct list *list, const struct cm_tensor_proto *tensor)
     int64_t count;
     size_t need;
 
-    if (!element_count(tensor, &count) || !cm_dtype_bytes(type, count, &need)) {
+    if (!cm_syntax_element_count(tensor, &count) || !cm_dtype_bytes(type, count, &need)) {
         no_form(list->p, tensor, "its shape is not valid");
         return;
     }
@@ -213,7 +205,7 @@ static void print_packed(struct list *list, const struct cm_tensor_proto *tensor
     bool broken = false;
     size_t need;
 
-    if (!element_count(tensor, &count) || !cm_dtype_bytes(type, count, &need) ||
+    if (!cm_syntax_element_count(tensor, &count) || !cm_dtype_bytes(type, count, &need) ||
         need != varint_count(rest)) {
         no_form(list->p, tensor, "its int32_data does not fill its shape");
         return;
@@ -261,30 +253,11 @@ static void print_strings(struct cm_printer *p, const struct cm_strs *strings)
     cm_put(p, "}", 1);
 }
 
-static int value_field(enum cm_dtype type)
-{
-    static const int fields[] = {
-        [CM_TYPED_NONE] = -1,
-        [CM_TYPED_FLOAT] = CM_TENSOR_FLOAT_DATA,
-        [CM_TYPED_INT32] = CM_TENSOR_INT32_DATA,
-        [CM_TYPED_STRING] = CM_TENSOR_STRING_DATA,
-        [CM_TYPED_INT64] = CM_TENSOR_INT64_DATA,
-        [CM_TYPED_DOUBLE] = CM_TENSOR_DOUBLE_DATA,
-        [CM_TYPED_UINT64] = CM_TENSOR_UINT64_DATA,
-    };
-    return fields[cm_dtype_info(type)->field];
-}
-
-static const uint32_t value_fields = CM_BIT(CM_TENSOR_FLOAT_DATA) | CM_BIT(CM_TENSOR_INT32_DATA) |
-                                     CM_BIT(CM_TENSOR_STRING_DATA) | CM_BIT(CM_TENSOR_INT64_DATA) |
-                                     CM_BIT(CM_TENSOR_RAW_DATA) | CM_BIT(CM_TENSOR_DOUBLE_DATA) |
-                                     CM_BIT(CM_TENSOR_UINT64_DATA);
-
 /* Values in two fields, or in one that does not go with the type, cannot be told from others once
  * printed. */
 static bool values_are_plain(struct cm_printer *p, const struct cm_tensor_proto *tensor)
 {
-    const uint32_t present = tensor->msg.has & value_fields;
+    const uint32_t present = tensor->msg.has & CM_TENSOR_VALUES;
     const enum cm_dtype type = (enum cm_dtype)tensor->data_type;
 
     if (!cm_dtype_is_valid(tensor->data_type) && (tensor->data_type != CM_UNDEFINED || present))
@@ -293,7 +266,8 @@ static bool values_are_plain(struct cm_printer *p, const struct cm_tensor_proto 
         no_form(p, tensor, "it holds values in two fields");
     else if (present == CM_BIT(CM_TENSOR_RAW_DATA) && type == CM_STRING)
         no_form(p, tensor, "strings are not kept in raw_data");
-    else if (present & ~CM_BIT(CM_TENSOR_RAW_DATA) && present != CM_BIT(value_field(type)))
+    else if (present & ~CM_BIT(CM_TENSOR_RAW_DATA) &&
+             present != CM_BIT(cm_tensor_values_field(type)))
         no_form(p, tensor, "its values are in a field that its element type does not use");
     return p->status == CM_OK;
 }
@@ -315,26 +289,17 @@ static void print_values(struct cm_printer *p, const struct cm_tensor_proto *ten
     cm_put_text(p, p->upstream ? " {" : "{");
     if (cm_msg_has(&tensor->msg, CM_TENSOR_RAW_DATA)) {
         (tensor->later ? print_later : print_raw)(&list, tensor);
-    } else {
-        switch (cm_dtype_info(type)->field) {
-        case CM_TYPED_FLOAT:
-            print_fixed(&list, CM_FLOAT, tensor->float_data);
-            break;
-        case CM_TYPED_DOUBLE:
-            print_fixed(&list, CM_DOUBLE, tensor->double_data);
-            break;
-        case CM_TYPED_INT64:
-            print_varints(&list, tensor, tensor->int64_data);
-            break;
-        case CM_TYPED_UINT64:
-            print_varints(&list, tensor, tensor->uint64_data);
-            break;
-        default:
-            if (is_packed(type))
-                print_packed(&list, tensor);
-            else
-                print_varints(&list, tensor, tensor->int32_data);
-        }
+    } else if (type != CM_UNDEFINED) {
+        const struct cm_field_info *const field =
+            &cm_tensor_info.fields[cm_tensor_values_field(type)];
+        const struct cm_wire_list held = cm_field_list(tensor, field);
+        const struct cm_packed data = {held.items, held.count};
+        if (field->kind == CM_FIELD_PACKED_4 || field->kind == CM_FIELD_PACKED_8)
+            print_fixed(&list, field->kind == CM_FIELD_PACKED_4 ? CM_FLOAT : CM_DOUBLE, data);
+        else if (is_packed(type))
+            print_packed(&list, tensor);
+        else
+            print_varints(&list, tensor, data);
     }
     cm_put(p, "}", 1);
 }
@@ -386,7 +351,7 @@ void cm_print_tensor(struct cm_printer *p, const struct cm_tensor_proto *tensor,
     if (!values_are_plain(p, tensor))
         return;
     const bool external =
-        tensor->data_location == CM_LOCATION_EXTERNAL && !(tensor->msg.has & value_fields);
+        tensor->data_location == CM_LOCATION_EXTERNAL && !(tensor->msg.has & CM_TENSOR_VALUES);
     uint32_t notes = CM_NOTES_TENSOR & tensor->msg.has;
     if (external)
         notes &= ~(CM_BIT(CM_TENSOR_EXTERNAL_DATA) | CM_BIT(CM_TENSOR_DATA_LOCATION));

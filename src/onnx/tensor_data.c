@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "onnx/decode.h"
 #include "onnx/external.h"
+#include "onnx/wire.h"
 #include "tensor/bits.h"
 
 /* What the field names and the sizes of a tensor come down to. */
@@ -22,17 +23,24 @@ static const int value_fields[] = {
     CM_TENSOR_INT64_DATA, CM_TENSOR_DOUBLE_DATA, CM_TENSOR_UINT64_DATA,
 };
 
-static const struct {
-    int field;
-    const char *name;
-} typed_fields[] = {
-    [CM_TYPED_FLOAT] = {CM_TENSOR_FLOAT_DATA, "float_data"},
-    [CM_TYPED_INT32] = {CM_TENSOR_INT32_DATA, "int32_data"},
-    [CM_TYPED_STRING] = {CM_TENSOR_STRING_DATA, "string_data"},
-    [CM_TYPED_INT64] = {CM_TENSOR_INT64_DATA, "int64_data"},
-    [CM_TYPED_DOUBLE] = {CM_TENSOR_DOUBLE_DATA, "double_data"},
-    [CM_TYPED_UINT64] = {CM_TENSOR_UINT64_DATA, "uint64_data"},
-};
+int cm_tensor_values_field(enum cm_dtype type)
+{
+    static const int fields[] = {
+        [CM_TYPED_NONE] = -1,
+        [CM_TYPED_FLOAT] = CM_TENSOR_FLOAT_DATA,
+        [CM_TYPED_INT32] = CM_TENSOR_INT32_DATA,
+        [CM_TYPED_STRING] = CM_TENSOR_STRING_DATA,
+        [CM_TYPED_INT64] = CM_TENSOR_INT64_DATA,
+        [CM_TYPED_DOUBLE] = CM_TENSOR_DOUBLE_DATA,
+        [CM_TYPED_UINT64] = CM_TENSOR_UINT64_DATA,
+    };
+    return fields[cm_dtype_info(type)->field];
+}
+
+static const char *field_name(int field)
+{
+    return cm_tensor_info.fields[field].name;
+}
 
 static enum cm_status name_it(const struct cm_tensor_proto *proto, enum cm_status status,
                               struct cm_error *err)
@@ -116,35 +124,19 @@ enum cm_status cm_tensor_proto_bytes(const struct cm_tensor_proto *proto, uint64
 
 struct cm_packed *cm_tensor_proto_packed(struct cm_tensor_proto *proto, int field)
 {
-    switch (field) {
-    case CM_TENSOR_FLOAT_DATA:
-        return &proto->float_data;
-    case CM_TENSOR_INT32_DATA:
-        return &proto->int32_data;
-    case CM_TENSOR_INT64_DATA:
-        return &proto->int64_data;
-    case CM_TENSOR_DOUBLE_DATA:
-        return &proto->double_data;
-    default:
-        return &proto->uint64_data;
-    }
+    return cm_field_at(proto, &cm_tensor_info.fields[field]);
 }
 
-static const struct cm_packed *packed_field(const struct cm_tensor_proto *proto, int field)
+static struct cm_packed packed_field(const struct cm_tensor_proto *proto, int field)
 {
-    return cm_tensor_proto_packed((struct cm_tensor_proto *)(uintptr_t)proto, field);
+    const struct cm_wire_list list = cm_field_list(proto, &cm_tensor_info.fields[field]);
+    return (struct cm_packed){list.items, list.count};
 }
 
 /* A field that holds nothing counts as absent, as some writers set all of them. */
 static bool is_filled(const struct cm_tensor_proto *proto, int field)
 {
-    if (!cm_msg_has(&proto->msg, field))
-        return false;
-    if (field == CM_TENSOR_RAW_DATA)
-        return proto->raw_data.size != 0;
-    if (field == CM_TENSOR_STRING_DATA)
-        return proto->string_data.count != 0;
-    return packed_field(proto, field)->size != 0;
+    return cm_msg_has(&proto->msg, field) && packed_field(proto, field).size != 0;
 }
 
 static size_t fill_count(const struct cm_tensor_proto *proto)
@@ -178,16 +170,14 @@ static enum cm_status wrong_size(const char *field, uint64_t has, const char *un
 static enum cm_status check_typed(const struct cm_tensor_proto *proto, const struct facts *facts,
                                   struct cm_error *err)
 {
-    const enum cm_typed_field typed = cm_dtype_info(facts->type)->field;
-    const char *name = typed_fields[typed].name;
+    const int field = cm_tensor_values_field(facts->type);
+    const char *name = field_name(field);
     const uint64_t needs = entries_needed(facts);
+    const size_t size = packed_field(proto, field).size;
+    const size_t width = cm_wire_kind(cm_tensor_info.fields[field].kind)->width;
 
-    if (typed == CM_TYPED_STRING) {
-        const size_t has = proto->string_data.count;
-        return has == needs ? CM_OK : wrong_size(name, has, "strings", needs, facts, err);
-    }
-    const size_t size = packed_field(proto, typed_fields[typed].field)->size;
-    const size_t width = typed == CM_TYPED_FLOAT ? 4 : typed == CM_TYPED_DOUBLE ? 8 : 0;
+    if (field == CM_TENSOR_STRING_DATA)
+        return size == needs ? CM_OK : wrong_size(name, size, "strings", needs, facts, err);
     if (width)
         return size % width == 0 && size / width == needs
                    ? CM_OK
@@ -201,7 +191,7 @@ static enum cm_status check_typed(const struct cm_tensor_proto *proto, const str
 static enum cm_status check_filled(const struct cm_tensor_proto *proto, const struct facts *facts,
                                    struct cm_error *err)
 {
-    const enum cm_typed_field typed = cm_dtype_info(facts->type)->field;
+    const int field = cm_tensor_values_field(facts->type);
     const size_t filled = fill_count(proto);
 
     if (filled > 1)
@@ -220,9 +210,9 @@ static enum cm_status check_filled(const struct cm_tensor_proto *proto, const st
             return wrong_size("raw_data", proto->raw_data.size, "bytes", facts->bytes, facts, err);
         return CM_OK;
     }
-    if (!is_filled(proto, typed_fields[typed].field))
+    if (!is_filled(proto, field))
         return cm_fail(err, CM_BAD_MODEL, "%s values must be in %s or raw_data",
-                       cm_dtype_name(facts->type), typed_fields[typed].name);
+                       cm_dtype_name(facts->type), field_name(field));
     return check_typed(proto, facts, err);
 }
 
@@ -341,17 +331,17 @@ static enum cm_status decode_entries(const struct facts *facts, struct cm_packed
 static enum cm_status decode_typed(const struct cm_tensor_proto *proto, const struct facts *facts,
                                    struct cm_tensor *out, bool *aligned, struct cm_error *err)
 {
-    const enum cm_typed_field typed = cm_dtype_info(facts->type)->field;
-    const struct cm_packed packed = *packed_field(proto, typed_fields[typed].field);
+    const int field = cm_tensor_values_field(facts->type);
+    const struct cm_packed packed = packed_field(proto, field);
     struct cm_tensor tensor;
 
-    if (typed == CM_TYPED_FLOAT || typed == CM_TYPED_DOUBLE)
+    if (field == CM_TENSOR_FLOAT_DATA || field == CM_TENSOR_DOUBLE_DATA)
         return view(facts, packed.data, out, aligned, err);
     CM_TRY(cm_tensor_new(facts->type, &facts->shape, &tensor, err));
     if (cm_dtype_info(facts->type)->bits == 6) /* what is left of the last byte is zero */
         memset(tensor.data, 0, facts->bytes);
     const enum cm_status status =
-        decode_entries(facts, packed, typed_fields[typed].name, tensor.data, err);
+        decode_entries(facts, packed, field_name(field), tensor.data, err);
     if (status)
         cm_tensor_drop(&tensor);
     else
@@ -449,14 +439,14 @@ static void store_dims(struct cm_tensor_proto *proto, struct cm_arena *arena,
 /* Floating point values stay in the typed field they were in: there they look the same. */
 static int store_field(const struct cm_tensor_proto *proto, enum cm_dtype type)
 {
-    const enum cm_typed_field typed = cm_dtype_info(type)->field;
+    const int field = cm_tensor_values_field(type);
 
-    if (typed == CM_TYPED_STRING)
-        return CM_TENSOR_STRING_DATA;
+    if (field == CM_TENSOR_STRING_DATA)
+        return field;
     if (proto->data_type == (int32_t)type &&
-        (typed == CM_TYPED_FLOAT || typed == CM_TYPED_DOUBLE) &&
-        is_filled(proto, typed_fields[typed].field))
-        return typed_fields[typed].field;
+        (field == CM_TENSOR_FLOAT_DATA || field == CM_TENSOR_DOUBLE_DATA) &&
+        is_filled(proto, field))
+        return field;
     return CM_TENSOR_RAW_DATA;
 }
 
@@ -486,14 +476,9 @@ enum cm_status cm_tensor_proto_store(struct cm_tensor_proto *proto, struct cm_ar
     proto->segment = NULL;
     proto->data_location = CM_LOCATION_DEFAULT;
     proto->external_data = (struct cm_entries){0};
-    if (field == CM_TENSOR_STRING_DATA)
-        proto->string_data = (struct cm_strs){tensor->data, (size_t)cm_tensor_count(tensor)};
-    else if (field == CM_TENSOR_FLOAT_DATA)
-        proto->float_data = (struct cm_packed){tensor->data, bytes};
-    else if (field == CM_TENSOR_DOUBLE_DATA)
-        proto->double_data = (struct cm_packed){tensor->data, bytes};
-    else
-        proto->raw_data = (struct cm_str){tensor->data, bytes};
+    const struct cm_wire_list contents = {
+        tensor->data, field == CM_TENSOR_STRING_DATA ? (size_t)cm_tensor_count(tensor) : bytes};
+    memcpy(cm_field_at(proto, &cm_tensor_info.fields[field]), &contents, sizeof contents);
     cm_msg_set(&proto->msg, field);
     return CM_OK;
 }

@@ -65,8 +65,10 @@ enum cm_status cm_contents_write(const struct cm_contents *contents, uint64_t si
                                  cm_contents_fn *write, void *arg,
                                  struct cm_error *err) CM_MUST_CHECK;
 
-/* The repeated field of numbers that a TensorProto has under this name: CM_TENSOR_FLOAT_DATA, ...
- */
+/* The field for values of this element type that are not in raw_data: CM_TENSOR_FLOAT_DATA, ...; -1
+ * for an undefined type. */
+int cm_tensor_values_field(enum cm_dtype type);
+/* The contents of such a field, unless it is CM_TENSOR_STRING_DATA. */
 struct cm_packed *cm_tensor_proto_packed(struct cm_tensor_proto *proto, int field);
 
 /* Puts other values of the same type and shape where proto has its own, in the same field, so that

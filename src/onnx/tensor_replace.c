@@ -8,18 +8,10 @@
  * holds nothing counts as absent, as some writers set all of them. */
 static int typed_field(struct cm_tensor_proto *proto)
 {
-    static const int fields[] = {
-        [CM_TYPED_NONE] = -1,
-        [CM_TYPED_FLOAT] = CM_TENSOR_FLOAT_DATA,
-        [CM_TYPED_INT32] = CM_TENSOR_INT32_DATA,
-        [CM_TYPED_STRING] = -1,
-        [CM_TYPED_INT64] = CM_TENSOR_INT64_DATA,
-        [CM_TYPED_DOUBLE] = CM_TENSOR_DOUBLE_DATA,
-        [CM_TYPED_UINT64] = CM_TENSOR_UINT64_DATA,
-    };
-    const int field = fields[cm_dtype_info((enum cm_dtype)proto->data_type)->field];
+    const int field = cm_tensor_values_field((enum cm_dtype)proto->data_type);
 
-    if (field < 0 || proto->data_location == CM_LOCATION_EXTERNAL || proto->raw_data.size > 0 ||
+    if (field < 0 || field == CM_TENSOR_STRING_DATA ||
+        proto->data_location == CM_LOCATION_EXTERNAL || proto->raw_data.size > 0 ||
         cm_tensor_proto_packed(proto, field)->size == 0)
         return -1;
     return field;

@@ -7,26 +7,66 @@
 #include "onnx/decode.h"
 #include "onnx/encode.h"
 #include "onnx/tensor_data.h"
+#include "onnx/wire.h"
 
-static enum cm_status load_sequence(const struct cm_sequence_proto *proto, struct cm_datum *out,
-                                    struct cm_error *err);
-static enum cm_status load_map(const struct cm_map_proto *proto, struct cm_datum *out,
+typedef enum cm_status load_fn(const void *proto, struct cm_datum *out, struct cm_error *err);
+typedef enum cm_status fill_fn(struct cm_arena *arena, const struct cm_datum *datum, void *out,
                                struct cm_error *err);
-static enum cm_status load_optional(const struct cm_optional_proto *proto, struct cm_datum *out,
-                                    struct cm_error *err);
+
+static load_fn load_tensor, load_sequence, load_map, load_optional, refuse_sparse;
+static fill_fn fill_tensor, fill_sequence, fill_map, fill_optional;
+
+/* What SequenceProto.elem_type and OptionalProto.elem_type stand for. */
+static const struct element {
+    enum cm_kind kind;
+    const struct cm_message_info *info;
+    int name;         /* the field with the name of such a message */
+    int listed, held; /* the fields of a sequence and of an optional that have such values */
+    load_fn *load;
+    fill_fn *fill; /* NULL: not written */
+} elements[] = {
+    [CM_ELEM_TENSOR] = {CM_KIND_TENSOR, &cm_tensor_info, CM_TENSOR_NAME, CM_SEQUENCE_TENSOR_VALUES,
+                        CM_OPTIONAL_TENSOR_VALUE, load_tensor, fill_tensor},
+    [CM_ELEM_SPARSE_TENSOR] = {CM_KIND_SPARSE, &cm_sparse_info, -1,
+                               CM_SEQUENCE_SPARSE_TENSOR_VALUES, CM_OPTIONAL_SPARSE_TENSOR_VALUE,
+                               refuse_sparse, NULL},
+    [CM_ELEM_SEQUENCE] = {CM_KIND_SEQUENCE, &cm_sequence_info, CM_SEQUENCE_NAME,
+                          CM_SEQUENCE_SEQUENCE_VALUES, CM_OPTIONAL_SEQUENCE_VALUE, load_sequence,
+                          fill_sequence},
+    [CM_ELEM_MAP] = {CM_KIND_MAP, &cm_map_info, CM_MAP_NAME, CM_SEQUENCE_MAP_VALUES,
+                     CM_OPTIONAL_MAP_VALUE, load_map, fill_map},
+    [CM_ELEM_OPTIONAL] = {CM_KIND_OPTIONAL, &cm_optional_info, CM_OPTIONAL_NAME,
+                          CM_SEQUENCE_OPTIONAL_VALUES, CM_OPTIONAL_OPTIONAL_VALUE, load_optional,
+                          fill_optional},
+};
+
+/* CM_ELEM_UNDEFINED: there is none. */
+static size_t element_of(enum cm_kind kind)
+{
+    for (size_t e = CM_ELEM_TENSOR; e < CM_COUNT(elements); e++)
+        if (elements[e].kind == kind)
+            return e;
+    return CM_ELEM_UNDEFINED;
+}
+
+static enum cm_status refuse_kind(struct cm_error *err)
+{
+    return cm_fail(err, CM_UNSUPPORTED, "a value of this kind has no message of its own");
+}
 
 /* ---- reading ---- */
 
-static enum cm_status load_tensor(const struct cm_tensor_proto *proto, struct cm_datum *out,
-                                  struct cm_error *err)
+static enum cm_status load_tensor(const void *proto, struct cm_datum *out, struct cm_error *err)
 {
     CM_TRY(cm_tensor_proto_load(proto, NULL, &out->tensor, err));
     out->kind = CM_KIND_TENSOR;
     return CM_OK;
 }
 
-static enum cm_status refuse_sparse(struct cm_error *err)
+static enum cm_status refuse_sparse(const void *proto, struct cm_datum *out, struct cm_error *err)
 {
+    (void)proto;
+    (void)out;
     return cm_fail(err, CM_UNSUPPORTED, "sparse tensors as values are not supported");
 }
 
@@ -42,62 +82,49 @@ static enum cm_status make_items(struct cm_datum *out, size_t count, struct cm_e
     return CM_OK;
 }
 
-/* The list that elem_type names is the only one that may hold anything. */
-static enum cm_status sequence_count(const struct cm_sequence_proto *proto, size_t *out,
-                                     struct cm_error *err)
+static enum cm_status check_elem_type(int32_t elem, struct cm_error *err)
 {
-    const struct {
-        const char *name;
-        size_t count;
-    } lists[] = {
-        [CM_ELEM_UNDEFINED] = {"no list", 0},
-        [CM_ELEM_TENSOR] = {"tensor_values", proto->tensor_values.count},
-        [CM_ELEM_SPARSE_TENSOR] = {"sparse_tensor_values", proto->sparse_tensor_values.count},
-        [CM_ELEM_SEQUENCE] = {"sequence_values", proto->sequence_values.count},
-        [CM_ELEM_MAP] = {"map_values", proto->map_values.count},
-        [CM_ELEM_OPTIONAL] = {"optional_values", proto->optional_values.count},
-    };
-    const int32_t elem = proto->elem_type;
-
-    if (elem < 0 || (size_t)elem >= CM_COUNT(lists))
+    if (elem < 0 || (size_t)elem >= CM_COUNT(elements))
         return cm_fail(err, CM_BAD_MODEL, "elem_type is %d, which is not a kind of value",
                        (int)elem);
-    for (size_t i = 0; i < CM_COUNT(lists); i++)
-        if (lists[i].count != 0 && i != (size_t)elem)
-            return cm_fail(err, CM_BAD_MODEL, "elem_type stands for %s, but %s holds %zu",
-                           lists[elem].name, lists[i].name, lists[i].count);
-    *out = lists[elem].count;
     return CM_OK;
 }
 
-static enum cm_status load_item(const struct cm_sequence_proto *proto, size_t i,
-                                struct cm_datum *out, struct cm_error *err)
+/* The list that elem_type names is the only one that may hold anything. */
+static enum cm_status find_list(const struct cm_sequence_proto *proto, struct cm_wire_list *out,
+                                struct cm_error *err)
 {
-    switch (proto->elem_type) {
-    case CM_ELEM_TENSOR:
-        return load_tensor(&proto->tensor_values.items[i], out, err);
-    case CM_ELEM_SEQUENCE:
-        return load_sequence(&proto->sequence_values.items[i], out, err);
-    case CM_ELEM_MAP:
-        return load_map(&proto->map_values.items[i], out, err);
-    case CM_ELEM_OPTIONAL:
-        return load_optional(&proto->optional_values.items[i], out, err);
-    default:
-        return refuse_sparse(err);
+    const size_t elem = (size_t)proto->elem_type;
+
+    *out = (struct cm_wire_list){0};
+    CM_TRY(check_elem_type(proto->elem_type, err));
+    for (size_t e = CM_ELEM_TENSOR; e < CM_COUNT(elements); e++) {
+        const struct cm_field_info *field = &cm_sequence_info.fields[elements[e].listed];
+        const struct cm_wire_list list = cm_field_list(proto, field);
+
+        if (e == elem)
+            *out = list;
+        else if (list.count)
+            return cm_fail(err, CM_BAD_MODEL, "elem_type stands for %s, but %s holds %zu",
+                           elem ? cm_sequence_info.fields[elements[elem].listed].name : "no list",
+                           field->name, list.count);
     }
+    return CM_OK;
 }
 
 /* Nesting is as deep as the decoder let the messages be. */
-static enum cm_status load_sequence(const struct cm_sequence_proto *proto, struct cm_datum *out,
-                                    struct cm_error *err)
+static enum cm_status load_sequence(const void *from, struct cm_datum *out, struct cm_error *err)
 {
-    size_t count = 0;
+    const struct cm_sequence_proto *proto = from;
+    struct cm_wire_list list;
 
-    CM_TRY(sequence_count(proto, &count, err));
-    CM_TRY(make_items(out, count, err));
+    CM_TRY(find_list(proto, &list, err));
+    CM_TRY(make_items(out, list.count, err));
     out->kind = CM_KIND_SEQUENCE;
-    for (size_t i = 0; i < count; i++) {
-        const enum cm_status status = load_item(proto, i, &out->items[i], err);
+    for (size_t i = 0; i < list.count; i++) {
+        const struct element *element = &elements[proto->elem_type];
+        const char *const item = (const char *)list.items + i * element->info->size;
+        const enum cm_status status = element->load(item, &out->items[i], err);
         if (status) {
             cm_datum_drop(out);
             return cm_error_context(err, status, "item %zu of a sequence", i);
@@ -159,9 +186,9 @@ static bool is_key_type(int64_t code)
            ((info->kind == CM_CLASS_SIGNED || info->kind == CM_CLASS_UNSIGNED) && info->bits >= 8);
 }
 
-static enum cm_status load_map(const struct cm_map_proto *proto, struct cm_datum *out,
-                               struct cm_error *err)
+static enum cm_status load_map(const void *from, struct cm_datum *out, struct cm_error *err)
 {
+    const struct cm_map_proto *proto = from;
     struct cm_tensor keys = {0};
 
     if (!is_key_type(proto->key_type))
@@ -186,72 +213,39 @@ static enum cm_status load_map(const struct cm_map_proto *proto, struct cm_datum
 }
 
 /* An optional says what it could hold and may still hold nothing. */
-static enum cm_status load_optional(const struct cm_optional_proto *proto, struct cm_datum *out,
-                                    struct cm_error *err)
+static enum cm_status load_optional(const void *from, struct cm_datum *out, struct cm_error *err)
 {
-    const bool held[] = {
-        [CM_ELEM_TENSOR] = proto->tensor_value,
-        [CM_ELEM_SPARSE_TENSOR] = proto->sparse_tensor_value,
-        [CM_ELEM_SEQUENCE] = proto->sequence_value,
-        [CM_ELEM_MAP] = proto->map_value,
-        [CM_ELEM_OPTIONAL] = proto->optional_value,
-    };
-    const int32_t elem = proto->elem_type;
+    const struct cm_optional_proto *proto = from;
+    const void *held = NULL;
 
-    if (elem < 0 || (size_t)elem >= CM_COUNT(held))
-        return cm_fail(err, CM_BAD_MODEL, "elem_type is %d, which is not a kind of value",
-                       (int)elem);
-    for (size_t i = 0; i < CM_COUNT(held); i++)
-        if (held[i] && i != (size_t)elem)
+    CM_TRY(check_elem_type(proto->elem_type, err));
+    for (size_t e = CM_ELEM_TENSOR; e < CM_COUNT(elements); e++) {
+        const void *value = cm_field_message(proto, &cm_optional_info.fields[elements[e].held]);
+
+        if (e == (size_t)proto->elem_type)
+            held = value;
+        else if (value)
             return cm_fail(err, CM_BAD_MODEL,
-                           "an optional of elem_type %d holds another kind of value", (int)elem);
-    *out = (struct cm_datum){0};
-    if (!held[elem])
-        return CM_OK;
-    switch (elem) {
-    case CM_ELEM_TENSOR:
-        return load_tensor(proto->tensor_value, out, err);
-    case CM_ELEM_SEQUENCE:
-        return load_sequence(proto->sequence_value, out, err);
-    case CM_ELEM_MAP:
-        return load_map(proto->map_value, out, err);
-    case CM_ELEM_OPTIONAL:
-        return load_optional(proto->optional_value, out, err);
-    default:
-        return refuse_sparse(err);
+                           "an optional of elem_type %d holds another kind of value",
+                           (int)proto->elem_type);
     }
-}
-
-static enum cm_status refuse_kind(struct cm_error *err)
-{
-    return cm_fail(err, CM_UNSUPPORTED, "a value of this kind has no message of its own");
+    *out = (struct cm_datum){0};
+    return held ? elements[proto->elem_type].load(held, out, err) : CM_OK;
 }
 
 enum cm_status cm_value_proto_load(struct cm_arena *arena, struct cm_str bytes, enum cm_kind kind,
                                    struct cm_datum *out, struct cm_error *err)
 {
-    static const struct cm_message_info *const infos[] = {
-        [CM_KIND_TENSOR] = &cm_tensor_info,
-        [CM_KIND_SEQUENCE] = &cm_sequence_info,
-        [CM_KIND_MAP] = &cm_map_info,
-        [CM_KIND_OPTIONAL] = &cm_optional_info,
-    };
+    const struct element *element = &elements[element_of(kind)];
 
     *out = (struct cm_datum){0};
-    if ((size_t)kind >= CM_COUNT(infos) || !infos[kind])
-        return kind == CM_KIND_SPARSE ? refuse_sparse(err) : refuse_kind(err);
-    void *const proto = cm_arena_alloc(arena, infos[kind]->size);
-    CM_TRY(cm_decode(infos[kind], bytes, arena, proto, err));
-    switch (kind) {
-    case CM_KIND_TENSOR:
-        return load_tensor(proto, out, err);
-    case CM_KIND_SEQUENCE:
-        return load_sequence(proto, out, err);
-    case CM_KIND_MAP:
-        return load_map(proto, out, err);
-    default:
-        return load_optional(proto, out, err);
-    }
+    if (kind == CM_KIND_SPARSE)
+        return refuse_sparse(NULL, out, err);
+    if (!element->info)
+        return refuse_kind(err);
+    void *const proto = cm_arena_alloc(arena, element->info->size);
+    CM_TRY(cm_decode(element->info, bytes, arena, proto, err));
+    return element->load(proto, out, err);
 }
 
 static void release_mapping(void *what)
@@ -273,36 +267,29 @@ enum cm_status cm_value_file_load(struct cm_arena *arena, const char *path, enum
 
 /* ---- writing ---- */
 
-static enum cm_status fill_sequence(struct cm_arena *arena, const struct cm_datum *datum,
-                                    struct cm_sequence_proto *out, struct cm_error *err);
-static enum cm_status fill_map(struct cm_arena *arena, const struct cm_datum *datum,
-                               struct cm_map_proto *out, struct cm_error *err);
-
-static enum cm_status fill_optional(struct cm_arena *arena, const struct cm_datum *datum,
-                                    struct cm_optional_proto *out, struct cm_error *err)
+static enum cm_status fill_tensor(struct cm_arena *arena, const struct cm_datum *datum, void *out,
+                                  struct cm_error *err)
 {
+    return cm_tensor_proto_store(out, arena, &datum->tensor, err);
+}
+
+static enum cm_status fill_optional(struct cm_arena *arena, const struct cm_datum *datum, void *to,
+                                    struct cm_error *err)
+{
+    struct cm_optional_proto *out = to;
+    const size_t elem = element_of(datum->kind);
+    const struct element *element = &elements[elem];
+
     cm_msg_set(&out->msg, CM_OPTIONAL_ELEM_TYPE);
-    switch (datum->kind) {
-    case CM_KIND_NONE:
+    if (datum->kind == CM_KIND_NONE)
         return CM_OK;
-    case CM_KIND_TENSOR:
-        out->elem_type = CM_ELEM_TENSOR;
-        out->tensor_value = CM_NEW(arena, struct cm_tensor_proto);
-        cm_msg_set(&out->msg, CM_OPTIONAL_TENSOR_VALUE);
-        return cm_tensor_proto_store(out->tensor_value, arena, &datum->tensor, err);
-    case CM_KIND_SEQUENCE:
-        out->elem_type = CM_ELEM_SEQUENCE;
-        out->sequence_value = CM_NEW(arena, struct cm_sequence_proto);
-        cm_msg_set(&out->msg, CM_OPTIONAL_SEQUENCE_VALUE);
-        return fill_sequence(arena, datum, out->sequence_value, err);
-    case CM_KIND_MAP:
-        out->elem_type = CM_ELEM_MAP;
-        out->map_value = CM_NEW(arena, struct cm_map_proto);
-        cm_msg_set(&out->msg, CM_OPTIONAL_MAP_VALUE);
-        return fill_map(arena, datum, out->map_value, err);
-    default:
+    if (!element->fill || elem == CM_ELEM_OPTIONAL)
         return refuse_kind(err);
-    }
+    out->elem_type = (int32_t)elem;
+    void *const value = cm_arena_alloc(arena, element->info->size);
+    memcpy(cm_field_at(out, &cm_optional_info.fields[element->held]), &value, sizeof value);
+    cm_msg_set(&out->msg, element->held);
+    return element->fill(arena, datum, value, err);
 }
 
 /* One item without a value makes it a sequence of optionals. */
@@ -311,82 +298,43 @@ static int32_t item_elem_type(const struct cm_datum *datum)
     int32_t type = CM_ELEM_TENSOR;
 
     for (size_t i = 0; i < datum->n_items; i++) {
-        switch (datum->items[i].kind) {
-        case CM_KIND_NONE:
+        if (datum->items[i].kind == CM_KIND_NONE)
             return CM_ELEM_OPTIONAL;
-        case CM_KIND_SEQUENCE:
-            type = CM_ELEM_SEQUENCE;
-            break;
-        case CM_KIND_MAP:
-            type = CM_ELEM_MAP;
-            break;
-        default:
-            break;
-        }
+        if (datum->items[i].kind == CM_KIND_SEQUENCE || datum->items[i].kind == CM_KIND_MAP)
+            type = (int32_t)element_of(datum->items[i].kind);
     }
     return type;
 }
 
-/* The list that elem_type names, made at once: one by one would copy it for each item. */
-static void make_list(struct cm_arena *arena, struct cm_sequence_proto *out, size_t count)
+static enum cm_status fill_sequence(struct cm_arena *arena, const struct cm_datum *datum, void *to,
+                                    struct cm_error *err)
 {
-    switch (out->elem_type) {
-    case CM_ELEM_TENSOR:
-        out->tensor_values.items = CM_NEW_ARRAY(arena, struct cm_tensor_proto, count);
-        out->tensor_values.count = count;
-        cm_msg_set(&out->msg, CM_SEQUENCE_TENSOR_VALUES);
-        return;
-    case CM_ELEM_SEQUENCE:
-        out->sequence_values.items = CM_NEW_ARRAY(arena, struct cm_sequence_proto, count);
-        out->sequence_values.count = count;
-        cm_msg_set(&out->msg, CM_SEQUENCE_SEQUENCE_VALUES);
-        return;
-    case CM_ELEM_MAP:
-        out->map_values.items = CM_NEW_ARRAY(arena, struct cm_map_proto, count);
-        out->map_values.count = count;
-        cm_msg_set(&out->msg, CM_SEQUENCE_MAP_VALUES);
-        return;
-    default:
-        out->optional_values.items = CM_NEW_ARRAY(arena, struct cm_optional_proto, count);
-        out->optional_values.count = count;
-        cm_msg_set(&out->msg, CM_SEQUENCE_OPTIONAL_VALUES);
-        return;
-    }
-}
+    struct cm_sequence_proto *out = to;
 
-static enum cm_status fill_item(struct cm_arena *arena, const struct cm_datum *item, size_t i,
-                                struct cm_sequence_proto *out, struct cm_error *err)
-{
-    static const enum cm_kind kinds[] = {[CM_ELEM_TENSOR] = CM_KIND_TENSOR,
-                                         [CM_ELEM_SEQUENCE] = CM_KIND_SEQUENCE,
-                                         [CM_ELEM_MAP] = CM_KIND_MAP};
-
-    if (out->elem_type == CM_ELEM_OPTIONAL)
-        return fill_optional(arena, item, &out->optional_values.items[i], err);
-    if (item->kind != kinds[out->elem_type])
-        return cm_fail(err, CM_BAD_ARGUMENT, "items of a sequence are of different kinds");
-    if (out->elem_type == CM_ELEM_TENSOR)
-        return cm_tensor_proto_store(&out->tensor_values.items[i], arena, &item->tensor, err);
-    if (out->elem_type == CM_ELEM_SEQUENCE)
-        return fill_sequence(arena, item, &out->sequence_values.items[i], err);
-    return fill_map(arena, item, &out->map_values.items[i], err);
-}
-
-static enum cm_status fill_sequence(struct cm_arena *arena, const struct cm_datum *datum,
-                                    struct cm_sequence_proto *out, struct cm_error *err)
-{
     out->elem_type = item_elem_type(datum);
     cm_msg_set(&out->msg, CM_SEQUENCE_ELEM_TYPE);
-    if (datum->n_items)
-        make_list(arena, out, datum->n_items);
-    for (size_t i = 0; i < datum->n_items; i++)
-        CM_TRY(fill_item(arena, &datum->items[i], i, out, err));
+    if (!datum->n_items)
+        return CM_OK;
+    /* The list that elem_type names, made at once: one by one would copy it for each item. */
+    const struct element *element = &elements[out->elem_type];
+    const size_t size = element->info->size;
+    const struct cm_wire_list list = {cm_arena_alloc_array(arena, datum->n_items, size),
+                                      datum->n_items};
+    memcpy(cm_field_at(out, &cm_sequence_info.fields[element->listed]), &list, sizeof list);
+    cm_msg_set(&out->msg, element->listed);
+    for (size_t i = 0; i < list.count; i++) {
+        const struct cm_datum *item = &datum->items[i];
+        if (element->kind != CM_KIND_OPTIONAL && item->kind != element->kind)
+            return cm_fail(err, CM_BAD_ARGUMENT, "items of a sequence are of different kinds");
+        CM_TRY(element->fill(arena, item, (char *)list.items + i * size, err));
+    }
     return CM_OK;
 }
 
-static enum cm_status fill_map(struct cm_arena *arena, const struct cm_datum *datum,
-                               struct cm_map_proto *out, struct cm_error *err)
+static enum cm_status fill_map(struct cm_arena *arena, const struct cm_datum *datum, void *to,
+                               struct cm_error *err)
 {
+    struct cm_map_proto *out = to;
     const struct cm_tensor *keys = &datum->tensor;
     const size_t count = (size_t)cm_tensor_count(keys);
 
@@ -410,30 +358,15 @@ enum cm_status cm_value_proto_store(struct cm_arena *arena, const struct cm_datu
                                     enum cm_kind kind, struct cm_str name, struct cm_str *out,
                                     struct cm_error *err)
 {
-    if (kind == CM_KIND_OPTIONAL) {
-        struct cm_optional_proto optional = {.name = name};
-        cm_msg_set(&optional.msg, CM_OPTIONAL_NAME);
-        CM_TRY(fill_optional(arena, datum, &optional, err));
-        return cm_encode(&cm_optional_info, &optional, arena, out, err);
-    }
-    if (kind != datum->kind)
+    const struct element *element = &elements[element_of(kind)];
+
+    if (kind != CM_KIND_OPTIONAL && kind != datum->kind)
         return cm_fail(err, CM_BAD_ARGUMENT, "the value is not of the kind it is to be written as");
-    if (kind == CM_KIND_TENSOR) {
-        struct cm_tensor_proto tensor = {.name = name};
-        cm_msg_set(&tensor.msg, CM_TENSOR_NAME);
-        CM_TRY(cm_tensor_proto_store(&tensor, arena, &datum->tensor, err));
-        return cm_encode(&cm_tensor_info, &tensor, arena, out, err);
-    }
-    if (kind == CM_KIND_SEQUENCE) {
-        struct cm_sequence_proto sequence = {.name = name};
-        cm_msg_set(&sequence.msg, CM_SEQUENCE_NAME);
-        CM_TRY(fill_sequence(arena, datum, &sequence, err));
-        return cm_encode(&cm_sequence_info, &sequence, arena, out, err);
-    }
-    if (kind != CM_KIND_MAP)
+    if (!element->fill)
         return refuse_kind(err);
-    struct cm_map_proto map = {.name = name};
-    cm_msg_set(&map.msg, CM_MAP_NAME);
-    CM_TRY(fill_map(arena, datum, &map, err));
-    return cm_encode(&cm_map_info, &map, arena, out, err);
+    void *const proto = cm_arena_alloc(arena, element->info->size);
+    memcpy(cm_field_at(proto, &element->info->fields[element->name]), &name, sizeof name);
+    cm_msg_set(proto, element->name);
+    CM_TRY(element->fill(arena, datum, proto, err));
+    return cm_encode(element->info, proto, arena, out, err);
 }

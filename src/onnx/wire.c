@@ -69,18 +69,18 @@ enum cm_wire_fault cm_wire_next(struct cm_wire *wire, struct cm_wire_field *out)
 const struct cm_wire_kind *cm_wire_kind(enum cm_field_kind kind)
 {
     static const struct cm_wire_kind kinds[] = {
-        [CM_FIELD_INT64] = {CM_WIRE_VARINT, 0, false, true},
-        [CM_FIELD_INT32] = {CM_WIRE_VARINT, 0, false, true},
-        [CM_FIELD_FLOAT] = {CM_WIRE_FIXED32, 4, false, true},
-        [CM_FIELD_STR] = {CM_WIRE_BYTES, 0, false, false},
-        [CM_FIELD_MESSAGE] = {CM_WIRE_BYTES, 0, false, false},
-        [CM_FIELD_INT64S] = {CM_WIRE_VARINT, 0, true, true},
-        [CM_FIELD_FLOATS] = {CM_WIRE_FIXED32, 4, true, true},
-        [CM_FIELD_STRS] = {CM_WIRE_BYTES, 0, true, false},
-        [CM_FIELD_MESSAGES] = {CM_WIRE_BYTES, 0, true, false},
-        [CM_FIELD_PACKED_VARINT] = {CM_WIRE_VARINT, 0, true, true},
-        [CM_FIELD_PACKED_4] = {CM_WIRE_FIXED32, 4, true, true},
-        [CM_FIELD_PACKED_8] = {CM_WIRE_FIXED64, 8, true, true},
+        [CM_FIELD_INT64] = {CM_WIRE_VARINT, 0, false, true, sizeof(int64_t)},
+        [CM_FIELD_INT32] = {CM_WIRE_VARINT, 0, false, true, sizeof(int32_t)},
+        [CM_FIELD_FLOAT] = {CM_WIRE_FIXED32, 4, false, true, sizeof(float)},
+        [CM_FIELD_STR] = {CM_WIRE_BYTES, 0, false, false, sizeof(struct cm_str)},
+        [CM_FIELD_MESSAGE] = {CM_WIRE_BYTES, 0, false, false, 0},
+        [CM_FIELD_INT64S] = {CM_WIRE_VARINT, 0, true, true, sizeof(int64_t)},
+        [CM_FIELD_FLOATS] = {CM_WIRE_FIXED32, 4, true, true, sizeof(float)},
+        [CM_FIELD_STRS] = {CM_WIRE_BYTES, 0, true, false, sizeof(struct cm_str)},
+        [CM_FIELD_MESSAGES] = {CM_WIRE_BYTES, 0, true, false, 0},
+        [CM_FIELD_PACKED_VARINT] = {CM_WIRE_VARINT, 0, true, true, 1},
+        [CM_FIELD_PACKED_4] = {CM_WIRE_FIXED32, 4, true, true, 1},
+        [CM_FIELD_PACKED_8] = {CM_WIRE_FIXED64, 8, true, true, 1},
     };
 
     return &kinds[kind];

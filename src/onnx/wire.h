@@ -48,6 +48,7 @@ struct cm_wire_kind {
     uint8_t width; /* of a fixed item, else 0 */
     bool list;     /* may appear more than once */
     bool number;   /* an item is a number: a list of them may be packed into bytes */
+    uint8_t size;  /* of an item in memory; 0: an item is a message */
 };
 
 const struct cm_wire_kind *cm_wire_kind(enum cm_field_kind kind);
@@ -58,6 +59,14 @@ struct cm_wire_list {
     void *items;
     size_t count;
 };
+
+/* The size of one item of a list in memory. */
+static inline size_t cm_field_item_size(const struct cm_field_info *field)
+{
+    const size_t size = cm_wire_kind(field->kind)->size;
+
+    return size ? size : field->message->size;
+}
 
 static inline void *cm_field_at(void *msg, const struct cm_field_info *field)
 {
