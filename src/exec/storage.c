@@ -1,4 +1,4 @@
-/* Best fit over a sorted list of gaps. */
+/* Storages: bytes of a block that several slots share, taken by best fit. */
 // SPDX-License-Identifier: Apache-2.0
 #include "exec/storage.h"
 
@@ -18,36 +18,13 @@ static size_t lines(struct cm_storages *storages, size_t size)
 size_t cm_storage_take(struct cm_storages *storages, size_t size)
 {
     const size_t need = lines(storages, size);
-    if (storages->end > SIZE_MAX / 4)
+    if (storages->gaps.end > SIZE_MAX / 4)
         storages->too_large = true;
     if (need == 0 || storages->too_large)
         return 0;
-    size_t best = storages->gaps.count;
-    for (size_t i = 0; i < storages->gaps.count; i++) {
-        const size_t has = storages->gaps.items[i].size;
-        if (has >= need && (best == storages->gaps.count || has < storages->gaps.items[best].size))
-            best = i;
-    }
-    if (best < storages->gaps.count) {
-        struct cm_gap *gap = &storages->gaps.items[best];
-        const size_t offset = gap->offset;
-        gap->offset += need;
-        gap->size -= need;
-        if (gap->size == 0)
-            memmove(gap, gap + 1, (--storages->gaps.count - best) * sizeof *gap);
-        return offset;
-    }
-    /* A gap at the very end grows. */
-    struct cm_gap *last =
-        storages->gaps.count ? &storages->gaps.items[storages->gaps.count - 1] : NULL;
-    size_t offset = storages->end;
-    if (last && last->offset + last->size == storages->end) {
-        offset = last->offset;
-        storages->gaps.count--;
-    }
-    storages->end = offset + need;
-    if (storages->end > storages->peak)
-        storages->peak = storages->end;
+    const size_t offset = cm_gaps_take(&storages->gaps, need);
+    if (storages->gaps.end > storages->peak)
+        storages->peak = storages->gaps.end;
     return offset;
 }
 
@@ -56,21 +33,9 @@ void cm_storage_give_back(struct cm_storages *storages, size_t offset, size_t si
     const size_t has = lines(storages, size);
     if (has == 0 || storages->too_large)
         return;
-    size_t at = storages->gaps.count; /* searched from the end: what was taken last goes first */
-    while (at > 0 && storages->gaps.items[at - 1].offset > offset)
-        at--;
-    (void)CM_PUSH(storages->arena, &storages->gaps);
-    struct cm_gap *gaps = storages->gaps.items;
-    memmove(&gaps[at + 1], &gaps[at], (storages->gaps.count - 1 - at) * sizeof *gaps);
-    gaps[at] = (struct cm_gap){offset, has};
-    if (at + 1 < storages->gaps.count && gaps[at].offset + gaps[at].size == gaps[at + 1].offset) {
-        gaps[at].size += gaps[at + 1].size;
-        memmove(&gaps[at + 1], &gaps[at + 2], (--storages->gaps.count - at - 1) * sizeof *gaps);
-    }
-    if (at > 0 && gaps[at - 1].offset + gaps[at - 1].size == gaps[at].offset) {
-        gaps[at - 1].size += gaps[at].size;
-        memmove(&gaps[at], &gaps[at + 1], (--storages->gaps.count - at) * sizeof *gaps);
-    }
+    (void)CM_PUSH(storages->arena, &storages->gaps); /* room for one */
+    storages->gaps.count--;
+    cm_gaps_give_back(&storages->gaps, offset, has);
 }
 
 static void count(struct cm_storages *storages, int kind, size_t bytes)

@@ -5,7 +5,7 @@
 #define CM_EXEC_STORAGE_H
 
 #include "base/arena.h"
-#include "base/array.h"
+#include "base/gaps.h"
 
 #include <stdbool.h>
 
@@ -17,15 +17,10 @@ struct cm_storage {
     int kind;
 };
 
-struct cm_gap {
-    size_t offset, size;
-};
-
 struct cm_storages {
     struct cm_arena *arena;
     CM_ARRAY(struct cm_storage) all;
-    CM_ARRAY(struct cm_gap) gaps; /* sorted by offset, never adjacent */
-    size_t end;                   /* bytes in use or between */
+    struct cm_gaps gaps;
     size_t peak;
     /* For those who want to know what the bytes are for: the kind of what is made now, bytes of
      * each kind in use, and the most there ever were. */

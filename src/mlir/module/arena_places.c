@@ -1,7 +1,9 @@
-/* Best fit, the largest buffer first: each goes into the smallest gap between those that live at
- * the same time and have a place already. */
+/* Best fit, the largest buffer first: each goes into the smallest gap between the buffers that live
+ * at the same time and have a place already. */
 // SPDX-License-Identifier: Apache-2.0
 #include "mlir/module/arena_places.h"
+
+#include "base/gaps.h"
 
 #include <stdlib.h>
 
@@ -17,11 +19,17 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y; /* they lie in one array: the same order every time */
 }
 
+/* Whole lines of memory, at least one. */
+static size_t room_of(const struct cm_mlir_place *place)
+{
+    const size_t bytes = place->bytes > 0 ? (size_t)place->bytes : 1;
+
+    return (bytes + CM_MLIR_ALIGNMENT - 1) / CM_MLIR_ALIGNMENT * CM_MLIR_ALIGNMENT;
+}
+
 static int64_t end_of(const struct cm_mlir_place *place)
 {
-    const int64_t bytes = place->bytes > 0 ? place->bytes : 1;
-
-    return place->offset + (bytes + CM_MLIR_ALIGNMENT - 1) / CM_MLIR_ALIGNMENT * CM_MLIR_ALIGNMENT;
+    return place->offset + (int64_t)room_of(place);
 }
 
 static bool live_together(const struct cm_mlir_place *a, const struct cm_mlir_place *b)
@@ -29,24 +37,21 @@ static bool live_together(const struct cm_mlir_place *a, const struct cm_mlir_pl
     return a->first <= b->last && b->first <= a->last;
 }
 
-/* `placed` is ordered by offset, so gaps are seen from below. */
-static int64_t smallest_gap(const struct cm_mlir_place *wanted, struct cm_mlir_place *const *placed,
-                            size_t count)
+/* The gaps between those of `placed`, which is sorted by offset, that live when `wanted` does. */
+static void find_gaps(const struct cm_mlir_place *wanted, struct cm_mlir_place *const *placed,
+                      size_t count, struct cm_gaps *gaps)
 {
-    int64_t top = 0, best = -1, best_size = INT64_MAX;
-
+    gaps->count = gaps->end = 0;
     for (size_t i = 0; i < count; i++) {
+        const size_t offset = (size_t)placed[i]->offset, end = (size_t)end_of(placed[i]);
+
         if (!live_together(wanted, placed[i]))
             continue;
-        const int64_t gap = placed[i]->offset - top;
-        if (gap >= wanted->bytes && gap > 0 && gap < best_size) {
-            best = top;
-            best_size = gap;
-        }
-        if (end_of(placed[i]) > top)
-            top = end_of(placed[i]);
+        if (offset > gaps->end)
+            gaps->items[gaps->count++] = (struct cm_gap){gaps->end, offset - gaps->end};
+        if (end > gaps->end)
+            gaps->end = end;
     }
-    return best >= 0 ? best : top;
 }
 
 static void insert_placed(struct cm_mlir_place **placed, size_t count, struct cm_mlir_place *place)
@@ -62,7 +67,8 @@ bool cm_mlir_place_all(struct cm_mlir_place *places, size_t count, int64_t most,
 {
     struct cm_mlir_place **order = calloc(count + 1, sizeof *order);
     struct cm_mlir_place **placed = calloc(count + 1, sizeof *placed);
-    bool fits = order && placed;
+    struct cm_gaps gaps = {.items = calloc(count + 1, sizeof *gaps.items)};
+    bool fits = order && placed && gaps.items;
 
     *total = 0;
     for (size_t i = 0; fits && i < count; i++)
@@ -70,8 +76,12 @@ bool cm_mlir_place_all(struct cm_mlir_place *places, size_t count, int64_t most,
     if (fits)
         qsort(order, count, sizeof *order, by_size);
     for (size_t i = 0; fits && i < count; i++) {
-        order[i]->offset = smallest_gap(order[i], placed, i);
-        fits = order[i]->bytes <= most && order[i]->offset <= most - order[i]->bytes - 64;
+        fits = order[i]->bytes <= most;
+        if (!fits)
+            break;
+        find_gaps(order[i], placed, i, &gaps);
+        order[i]->offset = (int64_t)cm_gaps_take(&gaps, room_of(order[i]));
+        fits = order[i]->offset <= most - order[i]->bytes - CM_MLIR_ALIGNMENT;
         if (!fits)
             break;
         insert_placed(placed, i, order[i]);
@@ -80,5 +90,6 @@ bool cm_mlir_place_all(struct cm_mlir_place *places, size_t count, int64_t most,
     }
     free(order);
     free(placed);
+    free(gaps.items);
     return fits;
 }
