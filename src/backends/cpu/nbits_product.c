@@ -2,7 +2,7 @@
  * operand codes are multiplied as they are read; for more, 16 rows of weights at a time become
  * floats, and the products of all rows with them follow. */
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cpu/attention_tiles.h"
+#include "backends/cpu/attention/attention_tiles.h"
 #include "base/parallel.h"
 #include "graph/nbits_form.h"
 
