@@ -7,7 +7,7 @@
 #include "graph/require.h"
 #include "ops/attention/heads.h"
 #include "ops/common/gemm.h"
-#include "ops/common/line.h"
+#include "tensor/line.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
 #include "ops/attention/linear_attention.h"
 #include "base/number.h"
 #include "ops/attention/heads.h"
-#include "ops/common/line.h"
+#include "tensor/line.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
 #include "graph/op.h"
 #include "graph/require.h"
 #include "ops/attention/heads.h"
-#include "ops/common/line.h"
+#include "tensor/line.h"
 
 #include "base/number.h"
 

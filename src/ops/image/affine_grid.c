@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/op.h"
 #include "graph/require.h"
-#include "ops/common/line.h"
+#include "tensor/line.h"
 
 enum { THETA, SIZE };
 

@@ -3,10 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
 #include "ops/common/gemm.h"
-#include "ops/common/line.h"
 #include "ops/common/reals.h"
 #include "ops/common/window.h"
 #include "ops/image/sampler.h"
+#include "tensor/line.h"
 
 enum { X, W, OFFSET, BIAS, MASK };
 enum { MOST_AXES = 5 };

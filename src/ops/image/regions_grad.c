@@ -6,9 +6,9 @@
  * a choice, and ONNX says so of MaxRoiPool, other frameworks of RoiAlign too. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
-#include "ops/common/line.h"
 #include "ops/image/regions.h"
 #include "tensor/half.h"
+#include "tensor/line.h"
 
 /* ---- rules ---- */
 

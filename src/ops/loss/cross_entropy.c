@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
 #include "base/parallel.h"
-#include "ops/common/line.h"
 #include "ops/loss/nll.h"
+#include "tensor/line.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
 
 #include "graph/require.h"
 
-#include "ops/common/line.h"
+#include "tensor/line.h"
 
 bool cm_loss_reduction(const struct cm_node *node, enum cm_loss_reduction *out)
 {

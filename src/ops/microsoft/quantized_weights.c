@@ -7,7 +7,7 @@
 #include "base/parallel.h"
 #include "graph/nbits_form.h"
 #include "ops/common/gemm.h"
-#include "ops/common/line.h"
+#include "tensor/line.h"
 
 enum { A, B, SCALES, ZEROS, G_IDX, BIAS };
 enum { ABSMAX = 2 };

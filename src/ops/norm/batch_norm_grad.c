@@ -2,8 +2,8 @@
  * else nodes. */
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/op.h"
-#include "ops/common/line.h"
 #include "ops/norm/norm_grad.h"
+#include "tensor/line.h"
 
 #include <math.h>
 

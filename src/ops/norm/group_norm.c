@@ -2,9 +2,9 @@
  * groups. */
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/op.h"
-#include "ops/common/line.h"
 #include "ops/microsoft/compose.h"
 #include "ops/norm/norm_grad.h"
+#include "tensor/line.h"
 
 #include <math.h>
 

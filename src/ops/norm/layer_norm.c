@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/op.h"
 #include "graph/require.h"
-#include "ops/common/line.h"
 #include "ops/norm/norm_grad.h"
+#include "tensor/line.h"
 
 #include "base/number.h"
 #include "base/parallel.h"

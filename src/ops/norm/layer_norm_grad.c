@@ -4,8 +4,8 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "graph/op.h"
-#include "ops/common/line.h"
 #include "ops/norm/norm_grad.h"
+#include "tensor/line.h"
 
 #include <math.h>
 

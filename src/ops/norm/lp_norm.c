@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
 #include "graph/op.h"
-#include "ops/common/line.h"
+#include "tensor/line.h"
 
 #include <math.h>
 

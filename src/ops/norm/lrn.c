@@ -1,9 +1,9 @@
 /* LRN: each element divided by a power of the squares around it, along the channels. */
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/op.h"
-#include "ops/common/line.h"
 #include "ops/microsoft/compose.h"
 #include "ops/norm/norm_grad.h"
+#include "tensor/line.h"
 
 #include <math.h>
 

@@ -1,8 +1,8 @@
 /* Softmax, LogSoftmax, Hardmax: what turns a line of scores along one axis into another. */
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/op.h"
-#include "ops/common/line.h"
 #include "ops/norm/softmax_grad.h"
+#include "tensor/line.h"
 
 #include "base/number.h"
 #include "base/parallel.h"

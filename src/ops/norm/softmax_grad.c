@@ -4,7 +4,7 @@
 
 #include "base/number.h"
 #include "base/parallel.h"
-#include "ops/common/line.h"
+#include "tensor/line.h"
 
 #include <math.h>
 

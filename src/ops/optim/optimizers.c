@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/optim/optimizers.h"
 
-#include "ops/common/line.h"
+#include "tensor/line.h"
 
 #include <math.h>
 

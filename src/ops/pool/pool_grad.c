@@ -5,9 +5,9 @@
 #include "ops/pool/pool_grad.h"
 
 #include "base/number.h"
-#include "ops/common/line.h"
 #include "ops/pool/planes.h"
 #include "ops/pool/spread.h"
+#include "tensor/line.h"
 
 enum { DY, X }; /* operands */
 

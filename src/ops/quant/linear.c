@@ -3,11 +3,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
 #include "graph/op.h"
-#include "ops/common/line.h"
 #include "ops/common/reals.h"
 #include "ops/index/index.h"
 #include "ops/quant/linear_loops.h"
 #include "tensor/half.h"
+#include "tensor/line.h"
 
 #include <math.h>
 

@@ -2,9 +2,9 @@
  * doubles. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
-#include "ops/common/line.h"
 #include "ops/rnn/operands.h"
 #include "ops/rnn/recurrent.h"
+#include "tensor/line.h"
 
 #include <math.h>
 

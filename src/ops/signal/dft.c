@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
 #include "graph/op.h"
-#include "ops/common/line.h"
 #include "ops/signal/fourier.h"
+#include "tensor/line.h"
 
 enum { X, LENGTH, AXIS };
 

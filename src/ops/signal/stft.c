@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/op.h"
 #include "graph/require.h"
-#include "ops/common/line.h"
 #include "ops/signal/fourier.h"
+#include "tensor/line.h"
 
 /* The signal is (batch, length, 1 or 2). Exporters also write a real one without its last axis,
  * which is not ONNX's form but can mean only one thing. */

@@ -1,8 +1,8 @@
 /* Runs of neighbouring elements, as normalizations, losses and optimizers see them: sums over a
  * run, and y = (x - mean) * factor + shift along it. Any float type; sums are kept in double. */
 // SPDX-License-Identifier: Apache-2.0
-#ifndef CM_OPS_COMMON_LINE_H
-#define CM_OPS_COMMON_LINE_H
+#ifndef CM_TENSOR_LINE_H
+#define CM_TENSOR_LINE_H
 
 #include "tensor/tensor.h"
 

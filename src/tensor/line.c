@@ -1,6 +1,6 @@
 /* Loops over runs of elements. */
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/common/line.h"
+#include "tensor/line.h"
 
 #include "tensor/half.h"
 
