@@ -21,56 +21,12 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Four sums side by side: shorter chains of additions, and a smaller error. */
-#define DEFINE_SUMS(TAG, ctype)                                                                    \
-    static double sum_##TAG(const ctype *x, int64_t n)                                             \
-    {                                                                                              \
-        double s[4] = {0};                                                                         \
-        int64_t i = 0;                                                                             \
-        for (; i + 4 <= n; i += 4)                                                                 \
-            for (int j = 0; j < 4; j++)                                                            \
-                s[j] += (double)x[i + j];                                                          \
-        for (; i < n; i++)                                                                         \
-            s[0] += (double)x[i];                                                                  \
-        return (s[0] + s[1]) + (s[2] + s[3]);                                                      \
-    }                                                                                              \
-    static double square_sum_##TAG(const ctype *x, int64_t n, double mean)                         \
-    {                                                                                              \
-        double s[4] = {0};                                                                         \
-        int64_t i = 0;                                                                             \
-        for (; i + 4 <= n; i += 4)                                                                 \
-            for (int j = 0; j < 4; j++)                                                            \
-                s[j] += ((double)x[i + j] - mean) * ((double)x[i + j] - mean);                     \
-        for (; i < n; i++)                                                                         \
-            s[0] += ((double)x[i] - mean) * ((double)x[i] - mean);                                 \
-        return (s[0] + s[1]) + (s[2] + s[3]);                                                      \
-    }                                                                                              \
-    static void affine_##TAG(const ctype *x, ctype *y, int64_t n, double mean, double factor,      \
-                             double shift)                                                         \
-    {                                                                                              \
-        const ctype m = (ctype)mean, f = (ctype)factor, s = (ctype)shift;                          \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            y[i] = (x[i] - m) * f + s;                                                             \
-    }                                                                                              \
-    static void affine_each_##TAG(const ctype *x, ctype *y, int64_t n, double mean, double factor, \
-                                  const double *scale, const double *shift)                        \
-    {                                                                                              \
-        const ctype m = (ctype)mean, f = (ctype)factor;                                            \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            y[i] = (x[i] - m) * f * (ctype)scale[i] + (shift ? (ctype)shift[i] : 0);               \
-    }                                                                                              \
-    static void load_##TAG(const ctype *x, int64_t step, int64_t n, ctype *y)                      \
-    {                                                                                              \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            y[i] = x[i * step];                                                                    \
-    }                                                                                              \
-    static void save_##TAG(ctype *y, int64_t step, int64_t n, const ctype *x)                      \
-    {                                                                                              \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            y[i * step] = x[i];                                                                    \
-    }
-DEFINE_SUMS(FLOAT, float)
-DEFINE_SUMS(DOUBLE, double)
+#define T         float
+#define FOR(name) name##_FLOAT
+#include "tensor/line_type.inc"
+#define T         double
+#define FOR(name) name##_DOUBLE
+#include "tensor/line_type.inc"
 
 double cm_line_sum(struct cm_line x, int64_t count)
 {
