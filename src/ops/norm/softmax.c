@@ -2,138 +2,74 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/op.h"
 #include "ops/norm/softmax_grad.h"
+#include "tensor/half.h"
 #include "tensor/line.h"
 
 #include "base/number.h"
-#include "base/parallel.h"
-#include "tensor/vector_math.h"
 
-/* Turns n elements in place. */
-typedef void line_fn(int64_t n, void *line);
+#include <math.h>
 
-/* The same for a narrow type, whose elements are in floats. */
-typedef void narrow_fn(enum cm_dtype type, int64_t n, float *line);
+/* Changes a line of n scores in place; type is what they are stored as. */
+typedef void line_fn(enum cm_dtype type, int64_t n, double *x);
 
-/* One row per operator. */
-struct scoring {
-    line_fn *in_float, *in_double;
-    narrow_fn *rounding; /* NULL: in_float, and rounded once */
-};
-
-/* The greatest element is taken off first: exp then never overflows, and a line of -inf gives NaN
- * as the formula does. Sums are taken in lanes, so that many are added at once, a FEW at a time,
- * and those in double. */
-enum { LANES = 16, FEW = 16 };
-
-#define DEFINE_LINES(TAG, ctype)                                                                   \
-    static CM_ALWAYS_INLINE ctype greatest_##TAG(int64_t n, const ctype *x)                        \
-    {                                                                                              \
-        ctype lanes[LANES], most = x[0];                                                           \
-        int64_t i = 0;                                                                             \
-        for (int k = 0; k < LANES; k++)                                                            \
-            lanes[k] = most;                                                                       \
-        for (; i + LANES <= n; i += LANES)                                                         \
-            for (int k = 0; k < LANES; k++)                                                        \
-                lanes[k] = x[i + k] > lanes[k] ? x[i + k] : lanes[k];                              \
-        for (int k = 0; k < LANES; k++)                                                            \
-            most = lanes[k] > most ? lanes[k] : most;                                              \
-        for (; i < n; i++)                                                                         \
-            most = x[i] > most ? x[i] : most;                                                      \
-        return most;                                                                               \
-    }                                                                                              \
-    static CM_ALWAYS_INLINE double sum_##TAG(int64_t n, const ctype *x)                            \
-    {                                                                                              \
-        double sum = 0;                                                                            \
-        int64_t i = 0;                                                                             \
-        while (i + LANES <= n) {                                                                   \
-            ctype lanes[LANES] = {0};                                                              \
-            for (int few = 0; few < FEW && i + LANES <= n; few++, i += LANES)                      \
-                for (int k = 0; k < LANES; k++)                                                    \
-                    lanes[k] += x[i + k];                                                          \
-            for (int k = 0; k < LANES; k++)                                                        \
-                sum += (double)lanes[k];                                                           \
-        }                                                                                          \
-        for (; i < n; i++)                                                                         \
-            sum += (double)x[i];                                                                   \
-        return sum;                                                                                \
-    }                                                                                              \
-    static CM_ALWAYS_INLINE void softmax_##TAG##_on(enum cm_machine machine, int64_t n, ctype *x)  \
-    {                                                                                              \
-        const ctype most = greatest_##TAG(n, x);                                                   \
-        CM_ANY_ORDER                                                                               \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            x[i] = exp_##TAG(machine, x[i] - most);                                                \
-        const ctype part = (ctype)(1 / sum_##TAG(n, x));                                           \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            x[i] *= part;                                                                          \
-    }                                                                                              \
-    static CM_ALWAYS_INLINE void log_softmax_##TAG##_on(enum cm_machine machine, int64_t n,        \
-                                                        ctype *x)                                  \
-    {                                                                                              \
-        enum { BLOCK = 256 };                                                                      \
-        const ctype most = greatest_##TAG(n, x);                                                   \
-        ctype block[BLOCK];                                                                        \
-        double sum = 0;                                                                            \
-        for (int64_t at = 0; at < n; at += BLOCK) {                                                \
-            const int64_t count = n - at < BLOCK ? n - at : BLOCK;                                 \
-            for (int64_t i = 0; i < count; i++)                                                    \
-                block[i] = exp_##TAG(machine, x[at + i] - most);                                   \
-            sum += sum_##TAG(count, block);                                                        \
-        }                                                                                          \
-        const ctype off = (ctype)log(sum);                                                         \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            x[i] = (x[i] - most) - off;                                                            \
-    }                                                                                              \
-    static void hardmax_##TAG(int64_t n, void *line)                                               \
-    {                                                                                              \
-        ctype *x = line;                                                                           \
-        int64_t at = 0;                                                                            \
-        for (int64_t i = 1; i < n; i++)                                                            \
-            at = x[i] > x[at] ? i : at;                                                            \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            x[i] = i == at;                                                                        \
-    }
-#define exp_FLOAT(machine, x)  cm_exp_on(machine, x)
-#define exp_DOUBLE(machine, x) ((void)(machine), exp(x))
-DEFINE_LINES(FLOAT, float)
-DEFINE_LINES(DOUBLE, double)
-
-/* The lines of floats are built per machine. */
-#define DEFINE_SCORES(name)                                                                        \
-    CM_BUILDS(name##_FLOAT, (int64_t n, float *x), (machine, n, x))                                \
-    static void name##_FLOAT(int64_t n, void *line)                                                \
-    {                                                                                              \
-        name##_FLOAT_builds[cm_this_machine()](n, line);                                           \
-    }                                                                                              \
-    static void name##_DOUBLE(int64_t n, void *line)                                               \
-    {                                                                                              \
-        name##_DOUBLE_on(CM_PLAIN, n, line);                                                       \
-    }
-DEFINE_SCORES(softmax)
-DEFINE_SCORES(log_softmax)
-
-/* ONNX defines Softmax by a function body; each of its operators rounds, and published results show
- * it. */
-static void softmax_rounding(enum cm_dtype type, int64_t n, float *x)
+static int64_t place_of_greatest(int64_t n, const double *x)
 {
-    const float most = greatest_FLOAT(n, x);
-    double total = 0;
-    for (int64_t i = 0; i < n; i++)
-        x[i] -= most;
-    cm_line_round(type, n, x);
-    cm_exp_floats(n, x, x);
-    cm_line_round(type, n, x);
-    for (int64_t i = 0; i < n; i++)
-        total += (double)x[i];
-    float sum = (float)total;
-    cm_line_round(type, 1, &sum);
+    int64_t at = 0;
+    for (int64_t i = 1; i < n; i++)
+        at = x[i] > x[at] ? i : at;
+    return at;
+}
+
+/* x as a narrow type holds it; other types are rounded once, when they are stored. */
+static double rounded(enum cm_dtype type, double x)
+{
+    float value = (float)x;
+    if (!cm_dtype_is_narrow(type))
+        return x;
+    cm_line_round(type, 1, &value);
+    return (double)value;
+}
+
+/* exp(x - max) / sum. The greatest is subtracted first: exp then never overflows, and a line of
+ * -inf gives NaN as the formula does. ONNX defines Softmax by a function body; each of its
+ * operators rounds, and published results show it. */
+static void softmax_line(enum cm_dtype type, int64_t n, double *x)
+{
+    const double most = x[place_of_greatest(n, x)];
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = rounded(type, exp(rounded(type, x[i] - most)));
+        sum += x[i];
+    }
+    sum = rounded(type, sum);
     for (int64_t i = 0; i < n; i++)
         x[i] /= sum;
 }
 
-static const struct scoring softmax = {softmax_FLOAT, softmax_DOUBLE, softmax_rounding};
-static const struct scoring log_softmax = {log_softmax_FLOAT, log_softmax_DOUBLE, NULL};
-static const struct scoring hardmax = {hardmax_FLOAT, hardmax_DOUBLE, NULL};
+/* x - max - log(sum) */
+static void log_softmax_line(enum cm_dtype type, int64_t n, double *x)
+{
+    const double most = x[place_of_greatest(n, x)];
+    double sum = 0;
+    (void)type;
+    for (int64_t i = 0; i < n; i++)
+        sum += exp(x[i] - most);
+    sum = log(sum);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = (x[i] - most) - sum;
+}
+
+/* 1 where the first of the greatest is, else 0 */
+static void hardmax_line(enum cm_dtype type, int64_t n, double *x)
+{
+    const int64_t at = place_of_greatest(n, x);
+    (void)type;
+    for (int64_t i = 0; i < n; i++)
+        x[i] = i == at;
+}
+
+static line_fn *const softmax = softmax_line, *const log_softmax = log_softmax_line,
+                      *const hardmax = hardmax_line;
 
 static enum cm_status scoring_infer(struct cm_infer *in)
 {
@@ -168,53 +104,16 @@ static enum cm_status scoring_prepare(struct cm_call *call)
     return CM_OK;
 }
 
-struct rows {
-    const struct cm_tensor *x;
-    struct cm_tensor *y;
-    int64_t count;
-    line_fn *turn;
-};
-
-/* Lines of neighbouring elements that need no conversion are turned where they are to be. */
-static void turn_rows(void *arg, int64_t begin, int64_t end)
-{
-    const struct rows *rows = arg;
-    for (int64_t row = begin; row < end; row++) {
-        const struct cm_line from = cm_line_at(rows->x, row * rows->count);
-        char *line = (char *)rows->y->data + (size_t)from.at * cm_dtype_size(from.type);
-        cm_line_load(from, 1, rows->count, from.type, line);
-        rows->turn(rows->count, line);
-    }
-}
-
-enum { GRAIN = 1 << 14 }; /* elements worth a thread */
-
 static enum cm_status scoring_run(struct cm_call *call)
 {
-    const struct scoring *what = call->op->arg;
-    const struct lines *lines = call->state;
-    const struct cm_tensor *x = call->in[0];
-    struct cm_tensor *y = call->out[0];
-    const enum cm_dtype wide = cm_line_wide(x->type);
-    line_fn *turn = wide == CM_DOUBLE ? what->in_double : what->in_float;
-    if (cm_tensor_count(y) == 0)
-        return CM_OK;
-    if (lines->inner == 1 && x->type == wide) {
-        struct rows rows = {x, y, lines->count, turn};
-        cm_parallel(lines->outer, lines->count < GRAIN ? GRAIN / lines->count : 1, turn_rows,
-                    &rows);
-        return CM_OK;
-    }
-    for (int64_t outer = 0; outer < lines->outer; outer++) {
-        for (int64_t inner = 0; inner < lines->inner; inner++) {
-            const int64_t at = outer * lines->count * lines->inner + inner;
-            cm_line_load(cm_line_at(x, at), lines->inner, lines->count, wide, call->scratch);
-            if (x->type != wide && what->rounding)
-                what->rounding(x->type, lines->count, call->scratch);
-            else
-                turn(lines->count, call->scratch);
-            cm_line_save(cm_line_at(y, at), lines->inner, lines->count, wide, call->scratch);
-        }
+    line_fn *const turn = *(line_fn *const *)call->op->arg;
+    const struct lines *l = call->state;
+    const struct cm_tensor *x = call->in[0], *y = call->out[0];
+    for (int64_t i = 0; l->count > 0 && i < l->outer * l->inner; i++) {
+        const int64_t at = i / l->inner * l->count * l->inner + i % l->inner;
+        cm_line_load(cm_line_at(x, at), l->inner, l->count, CM_DOUBLE, call->scratch);
+        turn(x->type, l->count, call->scratch);
+        cm_line_save(cm_line_at(y, at), l->inner, l->count, CM_DOUBLE, call->scratch);
     }
     return CM_OK;
 }

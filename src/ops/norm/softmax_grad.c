@@ -3,7 +3,6 @@
 #include "ops/norm/softmax_grad.h"
 
 #include "base/number.h"
-#include "base/parallel.h"
 #include "tensor/line.h"
 
 #include <math.h>
@@ -34,11 +33,8 @@ static void log_softmax_line(int64_t n, const double *y, double *dy)
 }
 
 struct softmax_lines {
-    int64_t outer, count, inner;  /* lines of count elements, inner apart */
-    int64_t parts, lines_of_part; /* each with room for two lines */
+    int64_t outer, count, inner; /* lines of count elements, inner apart */
 };
-
-enum { MOST_PARTS = 64, PART_ELEMENTS = 1 << 13 };
 
 static enum cm_status lines_infer(struct cm_infer *in)
 {
@@ -66,40 +62,24 @@ static enum cm_status lines_prepare(struct cm_call *call)
         lines->count = y->dims[axis];
         lines->inner = cm_shape_span(y, axis + 1, y->rank);
     }
-    const int64_t all = lines->outer * lines->inner;
-    const int64_t least = 1 + PART_ELEMENTS / (lines->count + 1);
-    const int64_t parts = all / least < MOST_PARTS ? all / least : MOST_PARTS;
-    lines->parts = parts > 1 ? parts : 1;
-    lines->lines_of_part = (all + lines->parts - 1) / lines->parts;
-    if (!cm_size_mul((size_t)lines->count, (size_t)lines->parts * 2 * sizeof(double), &bytes))
+    if (!cm_size_mul((size_t)lines->count, 2 * sizeof(double), &bytes))
         return cm_call_fail(call, CM_LIMIT, "its axis is too long");
     cm_call_scratch(call, bytes);
     return CM_OK;
 }
 
-static void turn_lines(void *arg, int64_t begin, int64_t end)
-{
-    const struct cm_call *call = arg;
-    const struct softmax_lines *l = call->state;
-    slope_line_fn *const turn = *(slope_line_fn *const *)call->op->arg;
-    for (int64_t part = begin; part < end; part++) {
-        double *y = (double *)call->scratch + part * 2 * l->count, *dy = y + l->count;
-        const int64_t first = part * l->lines_of_part, next = first + l->lines_of_part;
-        for (int64_t i = first; i < next && i < l->outer * l->inner; i++) {
-            const int64_t at = i / l->inner * l->count * l->inner + i % l->inner;
-            cm_line_load(cm_line_at(call->in[Y], at), l->inner, l->count, CM_DOUBLE, y);
-            cm_line_load(cm_line_at(call->in[DY], at), l->inner, l->count, CM_DOUBLE, dy);
-            turn(l->count, y, dy);
-            cm_line_save(cm_line_at(call->out[0], at), l->inner, l->count, CM_DOUBLE, dy);
-        }
-    }
-}
-
 static enum cm_status lines_run(struct cm_call *call)
 {
-    const struct softmax_lines *lines = call->state;
-    if (cm_tensor_count(call->out[0]) > 0)
-        cm_parallel(lines->parts, 1, turn_lines, call);
+    const struct softmax_lines *l = call->state;
+    slope_line_fn *const turn = *(slope_line_fn *const *)call->op->arg;
+    double *y = call->scratch, *dy = y + l->count;
+    for (int64_t i = 0; l->count > 0 && i < l->outer * l->inner; i++) {
+        const int64_t at = i / l->inner * l->count * l->inner + i % l->inner;
+        cm_line_load(cm_line_at(call->in[Y], at), l->inner, l->count, CM_DOUBLE, y);
+        cm_line_load(cm_line_at(call->in[DY], at), l->inner, l->count, CM_DOUBLE, dy);
+        turn(l->count, y, dy);
+        cm_line_save(cm_line_at(call->out[0], at), l->inner, l->count, CM_DOUBLE, dy);
+    }
     return CM_OK;
 }
 

@@ -132,3 +132,40 @@ void test_softmax_rows__other_axes(void)
 {
     check_in_arena(other_axes);
 }
+
+/* Doubles and narrow floats, which are computed line by line. */
+static void other_types(struct cm_arena *arena)
+{
+    static const struct {
+        int type;
+        double tolerance;
+    } types[] = {{11, 1e-14}, {10, 2e-3}, {16, 2e-2}};
+    for (size_t i = 0; i < CM_COUNT(types); i++)
+        for (int axis = 0; axis < 2; axis++)
+            for (int logs = 0; logs < 2; logs++) {
+                const char *const name = logs ? "LogSoftmax" : "Softmax";
+                const char *const forward =
+                    cm_arena_printf(arena,
+                                    "g (float[37,300] x) => (y) { t = Cast<to = %d>(x) y = "
+                                    "%s<axis = %d>(t) }",
+                                    types[i].type, name, axis)
+                        .data;
+                const char *const backward =
+                    cm_arena_printf(arena,
+                                    "g (float[37,300] y, float[37,300] dy) => (dx) { t = Cast<to = "
+                                    "%d>(y) dt = Cast<to = %d>(dy) dx = ai.cameo.%sGrad<axis = "
+                                    "%d>(dt, t) }",
+                                    types[i].type, types[i].type, name, axis)
+                        .data;
+                const double tolerance = types[i].tolerance;
+                check_kernels(arena,
+                              &(struct kernel_case){forward, "cpu", tolerance, 0, 9, false, false});
+                check_kernels(
+                    arena, &(struct kernel_case){backward, "cpu", tolerance, 0, 0, false, false});
+            }
+}
+
+void test_softmax_rows__lines_of_other_types(void)
+{
+    check_in_arena(other_types);
+}
