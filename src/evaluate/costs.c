@@ -120,7 +120,7 @@ static void count_flops(struct counting *c, const struct cm_node *node)
     struct cm_tensor tensors[2 * OPERANDS_MAX];
     const struct cm_tensor *in[OPERANDS_MAX], *out[OPERANDS_MAX];
 
-    if (!node->op || !node->op->flops || node->n_inputs > OPERANDS_MAX ||
+    if (!node->op || !node->op->cost.flops || node->n_inputs > OPERANDS_MAX ||
         node->n_outputs > OPERANDS_MAX)
         return;
     for (int i = 0; i < node->n_inputs; i++) {
@@ -133,7 +133,7 @@ static void count_flops(struct counting *c, const struct cm_node *node)
         if (out[o] && !tensor_of(c, node->outputs[o], &tensors[OPERANDS_MAX + o]))
             return;
     }
-    const double flops = node->op->flops(node, in, node->n_inputs, out, node->n_outputs);
+    const double flops = node->op->cost.flops(node, in, node->n_inputs, out, node->n_outputs);
     c->row->flops += flops;
     c->costs->flops += flops;
 }

@@ -136,7 +136,7 @@ static struct cm_bound_step *new_step(struct cm_binder *b, const struct cm_step 
     if (!step)
         return bound;
     bound->run = step->node->op->run;
-    bound->share = step->node->op->share;
+    bound->share = step->node->op->memory.share;
     bound->kernel = "reference";
     const size_t n_in = (size_t)step->n_in, n_out = (size_t)step->n_out;
     const struct cm_tensor **in = CM_NEW_ARRAY(b->arena, const struct cm_tensor *, n_in);
@@ -471,7 +471,7 @@ static enum cm_status place_step(struct cm_binder *b, struct cm_bound_step *boun
     bound->want = CM_NEW_ARRAY(b->arena, const struct cm_layout *, n_in);
     bound->give = CM_NEW_ARRAY(b->arena, const struct cm_layout *, n_out);
     int *temporary = CM_NEW_ARRAY(b->arena, int, n_in);
-    enum cm_layout_rule rule = kernel ? kernel->layouts : step->node->op->layouts;
+    enum cm_layout_rule rule = kernel ? kernel->layouts : step->node->op->memory.layouts;
     bound->with = kernel;
     if (kernel) {
         bound->run = kernel->run;

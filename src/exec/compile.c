@@ -80,8 +80,8 @@ static bool reads_weight(const struct cm_use *use)
 {
     const struct cm_op *op = use->node ? use->node->op : NULL;
     return op && !op->elementwise && use->index >= 0 && use->index < 32 &&
-           op->weights & CM_OPERAND(use->index) &&
-           (op->entry == CM_ENTERS_BY_PLACE || op->entry == CM_ENTERS_AS_TABLE);
+           op->layer.weights & CM_OPERAND(use->index) &&
+           (op->layer.entry == CM_ENTERS_BY_PLACE || op->layer.entry == CM_ENTERS_AS_TABLE);
 }
 
 static bool are_weights(const struct cm_module *module, cm_value value)

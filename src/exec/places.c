@@ -97,7 +97,7 @@ static bool is_stretch(const struct cm_binder *b, const struct cm_bound_step *bo
                        size_t bytes, size_t *shift)
 {
     const struct cm_step *step = bound->step;
-    if (!step->node->op->stretch || bound->with || step->in[0] == CM_NO_SLOT)
+    if (!step->node->op->memory.stretch || bound->with || step->in[0] == CM_NO_SLOT)
         return false;
     const struct cm_slot *slot = &b->context->slots[step->in[0]];
     const struct cm_tensor *x = &slot->datum.tensor;
@@ -106,7 +106,7 @@ static bool is_stretch(const struct cm_binder *b, const struct cm_bound_step *bo
         cm_dtype_info(x->type)->bits % 8 || cm_plain_bytes(x, &has, NULL) ||
         (slot->storage >= 0 && bytes < b->storages.all.items[slot->storage].size / LEAST_SHARE))
         return false;
-    const int64_t first = step->node->op->stretch(&bound->call, o);
+    const int64_t first = step->node->op->memory.stretch(&bound->call, o);
     const size_t before = first < 0 ? has : (size_t)first * cm_dtype_size(x->type);
     if (first < 0 || before > has || bytes > has - before)
         return false;

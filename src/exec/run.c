@@ -168,9 +168,9 @@ static size_t live_bytes(const struct cm_context *context, const struct cm_bound
 static double flops_of(const struct cm_bound_step *bound)
 {
     const struct cm_call *call = &bound->call;
-    return call->op && call->op->flops
-               ? call->op->flops(call->node, call->in, call->n_in,
-                                 (const struct cm_tensor *const *)call->out, call->n_out)
+    return call->op && call->op->cost.flops
+               ? call->op->cost.flops(call->node, call->in, call->n_in,
+                                      (const struct cm_tensor *const *)call->out, call->n_out)
                : 0;
 }
 

@@ -86,7 +86,8 @@ struct cm_element_loop {
 typedef bool cm_elementwise_fn(const struct cm_node *node, const enum cm_dtype *in,
                                enum cm_dtype out, struct cm_element_loop *loop);
 
-/* ---- Facts: what other parts must know of an operator, so that they need not know its name. ----
+/* ---- Facts: what other folders must know of an operator, so that they need not know its name.
+ * ----
  */
 
 /* How much a run of a node handles, in elements. */
@@ -130,7 +131,7 @@ struct cm_class_labels {
 
 /* How tensors that a layer learns enter a node, where their place alone does not tell. */
 enum cm_entry {
-    CM_ENTERS_BY_PLACE = 0, /* an operand of .weights is one */
+    CM_ENTERS_BY_PLACE = 0, /* an operand of layer.weights is one */
     CM_ENTERS_AS_SHIFT,     /* if it is broadcast over the samples of the other operand .. */
     CM_ENTERS_AS_SCALE,     /* .. and the same for a factor */
     CM_ENTERS_AS_TABLE,     /* operand 0, of which operand 1 names rows */
@@ -151,6 +152,8 @@ typedef int cm_sliced_fn(const struct cm_node *node, size_t body, size_t input);
  * input's number is the first value; -1: of none. */
 typedef int cm_next_fn(const struct cm_node *node, size_t input);
 
+/* What an operator is. The functions say what it means; the groups after `arg` are facts that other
+ * folders read instead of its name. An absent function or fact is always the safe answer. */
 struct cm_op {
     const char *domain, *name; /* as in the schema table; domain "" is ai.onnx */
     cm_infer_fn *infer;        /* types, shapes, known values of the outputs */
@@ -162,35 +165,52 @@ struct cm_op {
         *grad_fits;   /* absent: grad is for every node; else the body of others is used */
     cm_body_fn *body; /* builds a body that depends on attributes, types, present operands */
     cm_require_fn
-        *require;       /* what it refuses when it runs and its body does not; absent: nothing */
-    cm_share_fn *share; /* absent: outputs share nothing */
-    cm_stretch_fn *stretch; /* absent: no output is a stretch of an input */
-    unsigned effects;       /* enum cm_effect */
-    enum cm_layout_rule layouts;
+        *require; /* what it refuses when it runs and its body does not; absent: nothing */
     cm_elementwise_fn *elementwise; /* set: it is elementwise; says which loop computes it */
+    unsigned effects;               /* enum cm_effect */
     const void *arg;                /* what differs within a family */
-    /* Facts; what is absent is the safe answer. */
-    cm_work_fn *work;                           /* absent: cm_work_any */
-    cm_flops_fn *flops;                         /* absent: it has no products */
-    const struct cm_training_form *training;    /* absent: the same in training */
-    const struct cm_class_labels *class_labels; /* absent: no operand holds class numbers */
-    const struct cm_indexing *indexing;         /* absent: no operand holds positions */
-    cm_sliced_fn *sliced;                       /* absent: no body's input is a slice */
-    cm_next_fn *next;                           /* absent: nothing goes from turn to turn */
-    bool keeps_values; /* output 0 has the elements of input 0, each once, as far as its type can */
-    bool is_constant;  /* its result is what its attribute says: value, value_float, .. */
-    bool is_copy;      /* output 0 is input 0 under another name */
-    unsigned
-        weights; /* CM_OPERAND(i): a layer's weight, bias, scale, shift or table enters there */
-    enum cm_entry entry; /* how it does */
-    int gates; /* of a recurrent layer: its gates, each a block of rows in operands 1 to 3 in ONNX's
-                  order (4: i o f c, 3: z r h); absent: it is none */
-    uint32_t picks_from; /* bit i: outputs hold elements of input i as they are, some left out or
-                            repeated; absent: those of no input */
-    const char *zero_attribute;   /* a tensor; absent: a float 0 */
-    const char *probability_axis; /* attribute: the axis along which results add up to 1 */
-    bool is_quantized;            /* it makes or reads quantized values */
-    bool is_logistic; /* each result is the probability that its operand is a score of */
+
+    /* How outputs and operands lie in memory. */
+    struct {
+        cm_share_fn *share;     /* absent: outputs share nothing */
+        cm_stretch_fn *stretch; /* absent: no output is a stretch of an input */
+        enum cm_layout_rule layouts;
+    } memory;
+    /* How much a run computes. */
+    struct {
+        cm_work_fn *work;   /* absent: cm_work_any */
+        cm_flops_fn *flops; /* absent: it has no products */
+    } cost;
+    const struct cm_training_form *training; /* absent: the same in training */
+    /* Where the operator takes the tensors that a layer learns. */
+    struct {
+        unsigned weights;    /* CM_OPERAND(i): a layer's weight, bias, scale, shift or table */
+        enum cm_entry entry; /* how it enters */
+        int gates; /* of a recurrent layer: its gates, each a block of rows in operands 1 to 3 in
+                      ONNX's order (4: i o f c, 3: z r h); absent: it is none */
+    } layer;
+    /* Where the elements of the outputs come from. */
+    struct {
+        bool kept;    /* output 0 has the elements of input 0, each once, as far as its type can */
+        bool is_copy; /* output 0 is input 0 under another name */
+        bool is_constant;     /* the result is what an attribute says: value, value_float, .. */
+        uint32_t picked_from; /* bit i: outputs hold elements of input i as they are, some left out
+                                 or repeated; absent: those of no input */
+        const struct cm_indexing *indexing; /* absent: no operand holds positions */
+        const char *zero_attribute;         /* a tensor; absent: a float 0 */
+        bool is_quantized;                  /* it makes or reads quantized values */
+    } values;
+    /* Which numbers are scores, labels or probabilities of classes. */
+    struct {
+        const struct cm_class_labels *labels; /* absent: no operand holds class numbers */
+        const char *probability_axis; /* attribute: the axis along which results add up to 1 */
+        bool is_logistic; /* each result is the probability that its operand is a score of */
+    } scores;
+    /* How operands and outputs enter and leave the bodies of a node. */
+    struct {
+        cm_sliced_fn *sliced; /* absent: no body's input is a slice */
+        cm_next_fn *next;     /* absent: nothing goes from one iteration to the next */
+    } bodies;
 };
 
 #define CM_OPERAND(i) (1u << (i))

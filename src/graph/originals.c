@@ -189,9 +189,9 @@ const char *cm_operand_duty(const struct cm_op *op, int operand)
 
     if (at >= 0 && at < form->n_statistics)
         return at == 0 ? "mean" : "var";
-    if (!(op->weights & CM_OPERAND(operand < 31 ? operand : 31)))
+    if (!(op->layer.weights & CM_OPERAND(operand < 31 ? operand : 31)))
         return NULL;
-    switch (op->entry) {
+    switch (op->layer.entry) {
     case CM_ENTERS_AS_SHIFT:
         return "bias";
     case CM_ENTERS_AS_SCALE:
@@ -361,7 +361,7 @@ static void note_read(struct reads *reads, const struct cm_node_proto *node, siz
                       struct cm_str module)
 {
     const struct cm_op *op = cm_builtin_op(node);
-    const bool is_product = operand == 1 && op->flops && (op->weights & CM_OPERAND(1));
+    const bool is_product = operand == 1 && op->cost.flops && (op->layer.weights & CM_OPERAND(1));
 
     if (!reads->count++) {
         reads->node = node;
@@ -377,7 +377,7 @@ static void note_read(struct reads *reads, const struct cm_node_proto *node, siz
  */
 static bool note_copy(struct reading *r, const struct cm_node_proto *node)
 {
-    if (!cm_str_starts(node->name, "Identity_") || !cm_builtin_op(node)->is_copy ||
+    if (!cm_str_starts(node->name, "Identity_") || !cm_builtin_op(node)->values.is_copy ||
         node->input.count != 1 || node->output.count != 1)
         return false;
     const uint64_t i = cm_map_get(&r->out->by_name, node->input.items[0], 0);
@@ -468,7 +468,7 @@ static void find_folding(struct reading *r, size_t i)
 
     if (original->folding != CM_FOLDED_COMPUTED)
         return;
-    if (reads->count == 1 && cm_builtin_op(reads->node)->gates &&
+    if (reads->count == 1 && cm_builtin_op(reads->node)->layer.gates &&
         cm_operand_duty(cm_builtin_op(reads->node), reads->operand))
         original->folding = CM_FOLDED_GATES;
     if (original->names.count != 1)
@@ -556,7 +556,7 @@ static const char *duty_of_read(const struct cm_node_proto *node, int operand)
 {
     const struct cm_op *op = cm_builtin_op(node);
 
-    if (op->keeps_values && operand == 0 &&
+    if (op->values.kept && operand == 0 &&
         cm_str_contains(cm_entries_find(&node->metadata_props, fx_key), "aten.linear."))
         return "weight";
     return cm_operand_duty(op, operand);
@@ -638,7 +638,7 @@ static void name_by_reader(struct reading *r, struct cm_original *original, stru
         return;
     const struct cm_op *op = cm_builtin_op(reads->node);
     const char *duty = cm_operand_duty(op, reads->operand);
-    if (reads->count != 1 || !duty || !op->flops || op->gates ||
+    if (reads->count != 1 || !duty || !op->cost.flops || op->layer.gates ||
         !is_layer(r, reads->module, FOLDED_LAYER) || !cm_str_starts(name, "onnx::")) {
         original->module = reads->module;
         return;
@@ -695,7 +695,7 @@ static void name_tied(struct reading *r)
             if (!i || !is_float(&r->graph->initializer.items[i - 1]))
                 continue;
             const struct cm_tensor_proto *tensor = &r->graph->initializer.items[i - 1];
-            if (op->keeps_values && !op->is_copy && k == 0 && node->output.count &&
+            if (op->values.kept && !op->values.is_copy && k == 0 && node->output.count &&
                 tensor->dims.count == 2 && !turn)
                 *cm_map_insert(&turned, r->arena, node->output.items[0], NULL) = i;
             name_tied_read(r, (size_t)i - 1, node, k, module);

@@ -73,7 +73,8 @@ static void note_words(struct purpose *p, const struct cm_node *node)
 
 static bool passes_on(const struct cm_op *op, int operand)
 {
-    return (op->keeps_values && operand == 0) || (operand < 32 && op->picks_from >> operand & 1);
+    return (op->values.kept && operand == 0) ||
+           (operand < 32 && op->values.picked_from >> operand & 1);
 }
 
 static void note_uses(struct purpose *p, const struct cm_module *module, cm_value value)
@@ -85,10 +86,10 @@ static void note_uses(struct purpose *p, const struct cm_module *module, cm_valu
         p->uses_left--;
         if (!node || !node->op)
             continue;
-        if (node->op->indexing && node->op->indexing->indices == use->index)
-            note_table(p, node, node->op->indexing);
-        if (node->op->class_labels && node->op->class_labels->labels == use->index)
-            note_classes(p, node, node->op->class_labels);
+        if (node->op->values.indexing && node->op->values.indexing->indices == use->index)
+            note_table(p, node, node->op->values.indexing);
+        if (node->op->scores.labels && node->op->scores.labels->labels == use->index)
+            note_classes(p, node, node->op->scores.labels);
         note_words(p, node);
         for (int o = 0; o < node->n_outputs && passes_on(node->op, use->index); o++)
             if (node->outputs[o])

@@ -52,8 +52,8 @@ struct candidate {
 /* What may write over an operand goes element by element. */
 static bool is_linear(const struct cm_node *node)
 {
-    for (int i = 0; node->op->share && i < node->n_inputs; i++)
-        if (node->inputs[i].value && node->op->share(node, 0, i) != CM_SHARE_NOTHING)
+    for (int i = 0; node->op->memory.share && i < node->n_inputs; i++)
+        if (node->inputs[i].value && node->op->memory.share(node, 0, i) != CM_SHARE_NOTHING)
             return true;
     return node->op->elementwise != NULL;
 }
@@ -62,7 +62,7 @@ static double work_of(const struct candidate *c)
 {
     const struct cm_amount amount = {
         .in = c->in, .out = c->out, .chars = c->chars, .all = c->all, .two = c->two};
-    cm_work_fn *work = is_linear(c->node) ? cm_work_linear : c->node->op->work;
+    cm_work_fn *work = is_linear(c->node) ? cm_work_linear : c->node->op->cost.work;
     return work ? work(c->node, &amount) : cm_work_any(c->node, &amount);
 }
 

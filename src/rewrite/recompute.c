@@ -172,10 +172,10 @@ static size_t position_of(const struct recompute *r, const struct cm_use *use)
 static int viewed_operand(const struct recompute *r, const struct cm_node *node, int output)
 {
     int viewed = -1;
-    for (int i = 0; node->op && node->op->share && i < node->n_inputs; i++) {
+    for (int i = 0; node->op && node->op->memory.share && i < node->n_inputs; i++) {
         if (!node->inputs[i].value)
             continue;
-        if (node->op->share(node, output, i) == CM_SHARE_VIEW)
+        if (node->op->memory.share(node, output, i) == CM_SHARE_VIEW)
             viewed = i;
         else if (cm_value_get(r->module, node->inputs[i].value)->role == CM_ROLE_COMPUTED)
             return -1;
@@ -248,7 +248,7 @@ static bool is_cheap(const struct cm_node *node)
         return false;
     if (op->effects & CM_REGION) /* made of elementwise nodes alone, none of them random */
         return cm_str_is(node->op_type, "ElementwiseRegion");
-    return !node->n_bodies && (op->elementwise || op->work == cm_work_linear);
+    return !node->n_bodies && (op->elementwise || op->cost.work == cm_work_linear);
 }
 
 static void measure_node(struct recompute *r, struct cm_node *node)

@@ -10,7 +10,7 @@
 static const struct cm_node *find_classifier(const struct cm_graph *graph, const bool *needed)
 {
     for (const struct cm_node *node = graph->first; node; node = node->next) {
-        const struct cm_class_labels *of = node->op ? node->op->class_labels : NULL;
+        const struct cm_class_labels *of = node->op ? node->op->scores.labels : NULL;
 
         if (of && cm_node_is_needed(node, needed, NULL) && cm_node_input(node, of->scores) &&
             cm_node_input(node, of->labels))
@@ -54,7 +54,7 @@ static enum cm_status make_evaluation(struct cm_trainer *trainer, struct cm_erro
     const bool *needed = cm_training_needed(graph, trainer->arena, outputs, 1, NULL, true);
     const struct cm_node *classifier = find_classifier(graph, needed);
     if (classifier) {
-        const struct cm_class_labels *of = classifier->op->class_labels;
+        const struct cm_class_labels *of = classifier->op->scores.labels;
 
         outputs[1] = cm_node_input(classifier, of->scores);
         outputs[2] = cm_node_input(classifier, of->labels);

@@ -41,7 +41,8 @@ static cm_value given_to(const struct place *place, cm_value input)
                 return node->inputs[k].value;
         return 0;
     }
-    const int sliced = node->op && node->op->sliced ? node->op->sliced(node, place->body, i) : -1;
+    const int sliced =
+        node->op && node->op->bodies.sliced ? node->op->bodies.sliced(node, place->body, i) : -1;
     return sliced >= 0 ? node->inputs[sliced].value : 0;
 }
 
@@ -55,7 +56,7 @@ static const struct cm_value_def *source(const struct place *place, cm_value val
 
         if (!is_integer(def->fact.type))
             return NULL;
-        if (def->node && def->node->op && def->node->op->keeps_values &&
+        if (def->node && def->node->op && def->node->op->values.kept &&
             def->node->outputs[0] == value && cm_node_input(def->node, 0)) {
             value = def->node->inputs[0].value;
             continue;
@@ -82,7 +83,7 @@ static bool is_same(const struct cm_label_rule *a, const struct cm_label_rule *b
 static void note(struct cm_trainer *trainer, const struct place *place, const struct cm_node *node)
 {
     const struct cm_module *module = place->graph->module;
-    const struct cm_class_labels *of = node->op->class_labels;
+    const struct cm_class_labels *of = node->op->scores.labels;
     const struct cm_type *scores = cm_value_get(module, cm_node_input(node, of->scores))->fact.type;
     const struct cm_value_def *labels = source(place, cm_node_input(node, of->labels));
     const int axis = of->class_axis;
@@ -105,7 +106,7 @@ static void note(struct cm_trainer *trainer, const struct place *place, const st
 static void look_through(struct cm_trainer *trainer, const struct place *place)
 {
     for (const struct cm_node *node = place->graph->first; node; node = node->next) {
-        const struct cm_class_labels *of = node->op ? node->op->class_labels : NULL;
+        const struct cm_class_labels *of = node->op ? node->op->scores.labels : NULL;
 
         if (of && cm_node_input(node, of->scores) && cm_node_input(node, of->labels))
             note(trainer, place, node);

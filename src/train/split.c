@@ -92,7 +92,7 @@ static void find_gradients(struct split *s)
 static bool is_constant(const struct cm_value_def *def)
 {
     return def->role == CM_ROLE_INITIALIZER ||
-           (def->node && def->node->op && def->node->op->is_constant);
+           (def->node && def->node->op && def->node->op->values.is_constant);
 }
 
 /* What the second half reads and cannot have of itself: not variables, nor constants. */

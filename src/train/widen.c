@@ -83,7 +83,7 @@ static enum cm_status widen_attribute(const struct cm_node *node, struct cm_attr
         attr->tp = CM_NEW(arena, struct cm_type_proto);
         cm_type_to_proto(arena, cm_module_symbols(module), wide_type(module, type), attr->tp);
     }
-    if (node->op && node->op->is_constant &&
+    if (node->op && node->op->values.is_constant &&
         (attr->type == CM_ATTR_FLOAT || attr->type == CM_ATTR_FLOATS))
         return set_floats(module, attr, "value", err);
     for (size_t i = 0; i < CM_COUNT(types); i++)
@@ -96,7 +96,7 @@ static enum cm_status widen_node(void *arg, const struct cm_node *node, struct c
                                  struct cm_error *err)
 {
     struct cm_arena *arena = cm_module_arena(node->module);
-    const char *zero = node->op ? node->op->zero_attribute : NULL;
+    const char *zero = node->op ? node->op->values.zero_attribute : NULL;
     const struct cm_attribute_proto *from = spec->attributes;
     const float nothing = 0;
 

@@ -74,7 +74,8 @@ static void add_nodes(struct cameo_summary *summary, const struct cm_nodes *node
     for (size_t i = 0; i < nodes->count; i++) {
         const struct cm_node_proto *node = &nodes->items[i];
         const bool learns = cm_str_is(node->domain, "ai.onnx.ml");
-        const bool constant = !learns && !node->input.count && cm_builtin_op(node)->is_constant;
+        const bool constant =
+            !learns && !node->input.count && cm_builtin_op(node)->values.is_constant;
 
         for (size_t a = 0; a < node->attribute.count; a++) {
             const struct cm_attribute_proto *attribute = &node->attribute.items[a];

@@ -126,7 +126,7 @@ static enum cm_status gather_targets(struct cm_matching *m, struct cm_error *err
     for (size_t i = 0; i < graph->node.count; i++) {
         const struct cm_node_proto *node = &graph->node.items[i];
 
-        if (!cm_builtin_op(node)->is_constant || node->output.count != 1)
+        if (!cm_builtin_op(node)->values.is_constant || node->output.count != 1)
             continue;
         for (size_t a = 0; a < node->attribute.count; a++) {
             struct cm_tensor_proto *tensor = node->attribute.items[a].t;
@@ -171,7 +171,7 @@ static struct cm_match_reader find_reader(const struct cm_matching *m, struct cm
         const struct cm_match_read *read = &m->reads.items[number - 1];
         const struct cm_node_proto *node = &m->file->model.graph->node.items[read->node];
         const struct cm_op *op = cm_builtin_op(node);
-        if (!((op->keeps_values || op->is_copy) && read->operand == 0 && node->output.count))
+        if (!((op->values.kept || op->values.is_copy) && read->operand == 0 && node->output.count))
             return (struct cm_match_reader){node, op, read->operand};
         value = node->output.items[0];
     }
@@ -189,7 +189,7 @@ static bool is_needed(const struct cm_match_target *target)
         return false;
     for (int i = 0; i < target->shape.rank; i++)
         axes += target->shape.dims[i] != 1;
-    switch (read->op->entry) {
+    switch (read->op->layer.entry) {
     case CM_ENTERS_AS_SHIFT:
     case CM_ENTERS_AS_SCALE:
         return axes == 1;
@@ -234,7 +234,7 @@ static bool expects_turned(const struct cm_match_target *target,
 {
     const struct cm_match_reader *read = &target->read;
 
-    return read->node && read->operand == 1 && read->op->entry == CM_ENTERS_BY_PLACE &&
+    return read->node && read->operand == 1 && read->op->layer.entry == CM_ENTERS_BY_PLACE &&
            read->node->attribute.count == 0 && target->shape.rank == 2 &&
            cm_str_ends(source->name, ".weight") && !cm_str_ends(target->name, ".weight");
 }

@@ -93,7 +93,7 @@ struct layer {
 static bool find_layer(const struct cm_matching *m, const struct cm_node_proto *node,
                        struct layer *out)
 {
-    *out = (struct layer){.gates = cm_builtin_op(node)->gates};
+    *out = (struct layer){.gates = cm_builtin_op(node)->layer.gates};
     for (size_t i = 1; out->gates && i <= 3 && i < node->input.count; i++)
         out->targets[i - 1] = cm_match_find_target(m, node->input.items[i]);
     const struct cm_match_target *w = out->targets[W], *r = out->targets[R];

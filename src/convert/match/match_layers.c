@@ -35,7 +35,7 @@ static struct cm_str layer_beside(const struct cm_matching *m, const struct cm_m
 {
     struct cm_str layer = layer_at(m, read->node);
 
-    if (read->op->entry == CM_ENTERS_AS_SHIFT) {
+    if (read->op->layer.entry == CM_ENTERS_AS_SHIFT) {
         for (size_t i = 0; !layer.size && i < read->node->input.count; i++)
             layer = layer_at(m, maker_of(m, read->node->input.items[i]));
         return layer;
@@ -46,7 +46,7 @@ static struct cm_str layer_beside(const struct cm_matching *m, const struct cm_m
         const struct cm_match_read *use = &m->reads.items[n - 1];
         const struct cm_node_proto *node = &m->file->model.graph->node.items[use->node];
 
-        if (cm_builtin_op(node)->entry == CM_ENTERS_AS_SHIFT)
+        if (cm_builtin_op(node)->layer.entry == CM_ENTERS_AS_SHIFT)
             layer = layer_at(m, node);
         n = use->next;
     }
@@ -267,7 +267,8 @@ void cm_match_by_place(struct cm_matching *m)
         const struct cm_node_proto *node = &graph->node.items[n];
         size_t open = 0;
 
-        if (node->input.count > OPERANDS_MAX || cm_builtin_op(node)->entry != CM_ENTERS_AFTER_NORM)
+        if (node->input.count > OPERANDS_MAX ||
+            cm_builtin_op(node)->layer.entry != CM_ENTERS_AFTER_NORM)
             continue;
         for (size_t i = 1; i < node->input.count; i++)
             open += is_open(cm_match_find_target(m, node->input.items[i]));

@@ -51,7 +51,7 @@ static void split_copies(struct cm_matching *m, const struct cm_originals *origi
     for (size_t i = 0; i < graph->node.count; i++) {
         const struct cm_node_proto *node = &graph->node.items[i];
         const uint64_t number =
-            cm_builtin_op(node)->is_copy && node->input.count == 1 && node->output.count == 1
+            cm_builtin_op(node)->values.is_copy && node->input.count == 1 && node->output.count == 1
                 ? cm_map_get(initializers, node->input.items[0], 0)
                 : 0;
 

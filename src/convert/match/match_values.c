@@ -459,7 +459,8 @@ void cm_match_the_rest(struct cm_matching *m)
         if (!is_open(target))
             continue;
         const size_t fitting = count_fitting(m, sorted, target, &source);
-        if (fitting == 0 && target->read.op->entry == CM_ENTERS_AFTER_NORM && repeats(m, target))
+        if (fitting == 0 && target->read.op->layer.entry == CM_ENTERS_AFTER_NORM &&
+            repeats(m, target))
             target->is_needed = false; /* a norm without scale and shift of its own */
         if (fitting != 1)
             continue;

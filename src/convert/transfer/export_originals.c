@@ -84,7 +84,7 @@ static int gates_of(const struct cm_graph_proto *graph, struct cm_str name)
     for (size_t n = 0; n < graph->node.count; n++)
         for (size_t k = 1; k < graph->node.items[n].input.count; k++)
             if (cm_str_equal(graph->node.items[n].input.items[k], name))
-                return cm_builtin_op(&graph->node.items[n])->gates;
+                return cm_builtin_op(&graph->node.items[n])->layer.gates;
     return 0;
 }
 

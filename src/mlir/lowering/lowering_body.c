@@ -10,7 +10,7 @@ static cm_value original(const struct cm_mlir_lowering *l, cm_value value)
 {
     const struct cm_node *node = cm_value_get(l->module, value)->node;
 
-    while (node && node->op && node->op->is_copy && cm_node_input(node, 0)) {
+    while (node && node->op && node->op->values.is_copy && cm_node_input(node, 0)) {
         value = cm_node_input(node, 0);
         node = cm_value_get(l->module, value)->node;
     }

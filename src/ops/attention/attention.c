@@ -540,5 +540,5 @@ static void attention_require(struct cm_require *r)
 }
 
 CM_OP(Attention, .infer = attention_infer, .prepare = attention_prepare, .run = attention_run,
-      .flops = attention_flops, .body = cm_attention_body, .require = attention_require,
+      .cost.flops = attention_flops, .body = cm_attention_body, .require = attention_require,
       .grad = cm_attention_grad, .grad_fits = cm_attention_grad_fits);

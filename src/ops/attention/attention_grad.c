@@ -401,7 +401,7 @@ static double grad_flops(const struct cm_node *node, const struct cm_tensor *con
 }
 
 CM_OP_IN(cameo, "ai.cameo", AttentionGrad, .infer = grad_infer, .prepare = grad_prepare,
-         .run = grad_run, .body = grad_body, .flops = grad_flops);
+         .run = grad_run, .body = grad_body, .cost.flops = grad_flops);
 
 /* ---- The rule of Attention ---- */
 

@@ -543,7 +543,7 @@ static enum cm_status cast_grad(struct cm_grad *g)
 }
 
 CM_OP(Cast, .infer = cast_infer, .prepare = cast_prepare, .run = cast_run, .grad = cast_grad,
-      .share = cast_share, .elementwise = cast_elementwise, .keeps_values = true);
+      .memory.share = cast_share, .elementwise = cast_elementwise, .values.kept = true);
 
 static enum cm_status cast_like_infer(struct cm_infer *in)
 {
@@ -576,7 +576,7 @@ static enum cm_status cast_like_body(struct cm_body *b)
 }
 
 CM_OP(CastLike, .infer = cast_like_infer, .prepare = cast_prepare, .run = cast_run,
-      .grad = cast_grad, .body = cast_like_body, .share = cast_share);
+      .grad = cast_grad, .body = cast_like_body, .memory.share = cast_share);
 
 static enum cm_status bit_cast_infer(struct cm_infer *in)
 {
@@ -590,4 +590,4 @@ static enum cm_status bit_cast_infer(struct cm_infer *in)
 }
 
 CM_OP(BitCast, .infer = bit_cast_infer, .run = cm_run_copy, .grad = cm_grad_none,
-      .share = cm_share_view);
+      .memory.share = cm_share_view);

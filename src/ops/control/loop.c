@@ -209,4 +209,4 @@ static int loop_next(const struct cm_node *node, size_t input)
 }
 
 CM_OP(Loop, .infer = loop_infer, .run = loop_run, .grad = cm_loop_grad,
-      .effects = CM_OUTPUT_SIZE_AT_RUN, .next = loop_next);
+      .effects = CM_OUTPUT_SIZE_AT_RUN, .bodies.next = loop_next);

@@ -289,4 +289,4 @@ static int scan_next(const struct cm_node *node, size_t input)
 }
 
 CM_OP(Scan, .infer = scan_infer, .prepare = scan_prepare, .run = scan_run, .grad = cm_scan_grad,
-      .effects = CM_OUTPUT_SIZE_AT_RUN, .sliced = scan_sliced, .next = scan_next);
+      .effects = CM_OUTPUT_SIZE_AT_RUN, .bodies.sliced = scan_sliced, .bodies.next = scan_next);

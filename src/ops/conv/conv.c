@@ -199,4 +199,4 @@ static enum cm_status conv_run(struct cm_call *call)
 }
 
 CM_OP(Conv, .infer = conv_infer, .prepare = conv_prepare, .run = conv_run, .grad = cm_conv_grad,
-      .flops = cm_flops_conv, .weights = CM_OPERAND(1) | CM_OPERAND(2));
+      .cost.flops = cm_flops_conv, .layer.weights = CM_OPERAND(1) | CM_OPERAND(2));

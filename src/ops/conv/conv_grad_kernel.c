@@ -237,6 +237,6 @@ static double grad_flops(const struct cm_node *node, const struct cm_tensor *con
 }
 
 CM_OP_IN(cameo, "ai.cameo", ConvGrad, .infer = grad_infer, .prepare = grad_prepare, .run = grad_run,
-         .flops = grad_flops, .body = cm_conv_grad_body, .arg = &straight);
+         .cost.flops = grad_flops, .body = cm_conv_grad_body, .arg = &straight);
 CM_OP_IN(cameo, "ai.cameo", ConvTransposeGrad, .infer = grad_infer, .prepare = grad_prepare,
-         .run = grad_run, .flops = grad_flops, .body = cm_conv_grad_body, .arg = &transposed);
+         .run = grad_run, .cost.flops = grad_flops, .body = cm_conv_grad_body, .arg = &transposed);

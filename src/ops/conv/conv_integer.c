@@ -272,7 +272,7 @@ static enum cm_status conv_run(struct cm_call *call)
     return CM_OK;
 }
 
-CM_OP(ConvInteger, .is_quantized = true, .infer = conv_infer, .prepare = conv_prepare,
+CM_OP(ConvInteger, .values.is_quantized = true, .infer = conv_infer, .prepare = conv_prepare,
       .run = conv_run, .grad = cm_grad_none, .arg = &integer);
-CM_OP(QLinearConv, .is_quantized = true, .infer = conv_infer, .prepare = conv_prepare,
+CM_OP(QLinearConv, .values.is_quantized = true, .infer = conv_infer, .prepare = conv_prepare,
       .run = conv_run, .grad = cm_grad_none, .arg = &quantized);

@@ -250,5 +250,5 @@ static double conv_transpose_flops(const struct cm_node *node, const struct cm_t
 }
 
 CM_OP(ConvTranspose, .infer = conv_transpose_infer, .prepare = conv_transpose_prepare,
-      .run = conv_transpose_run, .grad = cm_conv_transpose_grad, .flops = conv_transpose_flops,
-      .weights = CM_OPERAND(1) | CM_OPERAND(2));
+      .run = conv_transpose_run, .grad = cm_conv_transpose_grad, .cost.flops = conv_transpose_flops,
+      .layer.weights = CM_OPERAND(1) | CM_OPERAND(2));

@@ -47,5 +47,5 @@ static const struct cm_unary sigmoid = {.loops = sigmoid_loops, .slope = sigmoid
 static const struct cm_unary tanh_ = {.loops = tanh_loops, .slope = tanh_slope};
 
 CM_OP(Relu, .infer = cm_infer_like_input, .grad = relu_grad, CM_UNARY_ROW(relu));
-CM_OP(Sigmoid, CM_UNARY(sigmoid), .is_logistic = true);
+CM_OP(Sigmoid, CM_UNARY(sigmoid), .scores.is_logistic = true);
 CM_OP(Tanh, CM_UNARY(tanh_));

@@ -67,11 +67,11 @@ static enum cm_status div_grad(struct cm_grad *g)
     return cm_grad_set(g, 1, cm_emit(g, "Neg", cm_emit(g, "Mul", da, cm_grad_output(g, 0))));
 }
 
-CM_OP(Add, CM_BINARY(add), .grad = add_grad, .layouts = CM_LAYOUT_SAME,
-      .weights = CM_OPERAND(0) | CM_OPERAND(1), .entry = CM_ENTERS_AS_SHIFT);
-CM_OP(Sub, CM_BINARY(sub), .grad = sub_grad, .layouts = CM_LAYOUT_SAME, .weights = CM_OPERAND(1),
-      .entry = CM_ENTERS_AS_SHIFT);
-CM_OP(Mul, CM_BINARY(mul), .grad = mul_grad, .layouts = CM_LAYOUT_SAME,
-      .weights = CM_OPERAND(0) | CM_OPERAND(1), .entry = CM_ENTERS_AS_SCALE);
-CM_OP(Div, CM_BINARY(div_), .grad = div_grad, .layouts = CM_LAYOUT_SAME, .weights = CM_OPERAND(1),
-      .entry = CM_ENTERS_AS_SCALE);
+CM_OP(Add, CM_BINARY(add), .grad = add_grad, .memory.layouts = CM_LAYOUT_SAME,
+      .layer.weights = CM_OPERAND(0) | CM_OPERAND(1), .layer.entry = CM_ENTERS_AS_SHIFT);
+CM_OP(Sub, CM_BINARY(sub), .grad = sub_grad, .memory.layouts = CM_LAYOUT_SAME,
+      .layer.weights = CM_OPERAND(1), .layer.entry = CM_ENTERS_AS_SHIFT);
+CM_OP(Mul, CM_BINARY(mul), .grad = mul_grad, .memory.layouts = CM_LAYOUT_SAME,
+      .layer.weights = CM_OPERAND(0) | CM_OPERAND(1), .layer.entry = CM_ENTERS_AS_SCALE);
+CM_OP(Div, CM_BINARY(div_), .grad = div_grad, .memory.layouts = CM_LAYOUT_SAME,
+      .layer.weights = CM_OPERAND(1), .layer.entry = CM_ENTERS_AS_SCALE);

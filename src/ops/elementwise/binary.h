@@ -110,7 +110,8 @@ enum cm_status cm_binary_infer_bool(struct cm_infer *in);
     .prepare = cm_elements_prepare, .run = cm_elements_run, .elementwise = cm_binary_elementwise,  \
     .arg = &(row)
 /* The result has the type of the operands. */
-#define CM_BINARY(row) .infer = cm_binary_infer, .share = cm_share_elementwise, CM_BINARY_ROW(row)
+#define CM_BINARY(row)                                                                             \
+    .infer = cm_binary_infer, .memory.share = cm_share_elementwise, CM_BINARY_ROW(row)
 /* The result is bool. */
 #define CM_COMPARE(row) .infer = cm_binary_infer_bool, CM_BINARY_ROW(row)
 

@@ -50,4 +50,4 @@ static bool shift_elementwise(const struct cm_node *node, const enum cm_dtype *i
 }
 
 CM_OP(BitShift, .infer = shift_infer, .prepare = cm_elements_prepare, .run = cm_elements_run,
-      .grad = cm_grad_none, .share = cm_share_elementwise, .elementwise = shift_elementwise);
+      .grad = cm_grad_none, .memory.share = cm_share_elementwise, .elementwise = shift_elementwise);

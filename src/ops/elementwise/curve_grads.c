@@ -194,7 +194,7 @@ static enum cm_sharing share_both(const struct cm_node *node, int output, int in
 
 #define SLOPE(name)                                                                                \
     .infer = cm_infer_like_input, .prepare = slope_prepare, .run = cm_elements_run,                \
-    .body = name##_grad_body, .share = share_both, .layouts = CM_LAYOUT_SAME,                      \
+    .body = name##_grad_body, .memory.share = share_both, .memory.layouts = CM_LAYOUT_SAME,        \
     .elementwise = name##_grad_elementwise
 
 CM_OP_IN(cameo, "ai.cameo", GeluGrad, SLOPE(gelu));

@@ -187,8 +187,8 @@ static enum cm_status gelu_body(struct cm_body *b)
 }
 
 CM_OP(Gelu, .infer = cm_infer_like_input, .prepare = gelu_prepare, .run = cm_elements_run,
-      .grad = cm_gelu_grad, .body = gelu_body, .share = cm_share_elementwise,
-      .layouts = CM_LAYOUT_SAME, .elementwise = gelu_elementwise);
+      .grad = cm_gelu_grad, .body = gelu_body, .memory.share = cm_share_elementwise,
+      .memory.layouts = CM_LAYOUT_SAME, .elementwise = gelu_elementwise);
 
 /* ---- Shrink: integers too, whose bounds and offset are still real numbers ---- */
 

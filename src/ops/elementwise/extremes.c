@@ -128,7 +128,7 @@ static enum cm_status variadic_infer(struct cm_infer *in)
 
 #define VARIADIC(row, grad_)                                                                       \
     .infer = variadic_infer, .prepare = cm_elements_prepare, .run = cm_elements_run,               \
-    .grad = (grad_), .share = cm_share_elementwise, .layouts = CM_LAYOUT_SAME,                     \
+    .grad = (grad_), .memory.share = cm_share_elementwise, .memory.layouts = CM_LAYOUT_SAME,       \
     .elementwise = variadic_elementwise, .arg = &(row)
 
 /* One after the other; the mean is divided at the end. */
@@ -154,7 +154,8 @@ static enum cm_status mean_body(struct cm_body *b)
 
 CM_OP(Max, VARIADIC(max, extreme_grad));
 CM_OP(Min, VARIADIC(min, extreme_grad));
-CM_OP(Sum, VARIADIC(sum, sum_grad), .body = sum_body, .weights = ~0u, .entry = CM_ENTERS_AS_SHIFT);
+CM_OP(Sum, VARIADIC(sum, sum_grad), .body = sum_body, .layer.weights = ~0u,
+      .layer.entry = CM_ENTERS_AS_SHIFT);
 CM_OP(Mean, VARIADIC(mean, sum_grad), .body = mean_body);
 
 /* ---- Clip: Min(max, Max(x, min)), either bound may be absent ---- */
@@ -276,5 +277,5 @@ static enum cm_status clip_body(struct cm_body *b)
 }
 
 CM_OP(Clip, .infer = clip_infer, .prepare = cm_elements_prepare, .run = cm_elements_run,
-      .grad = clip_grad, .body = clip_body, .share = clip_share, .layouts = CM_LAYOUT_SAME,
-      .elementwise = clip_elementwise);
+      .grad = clip_grad, .body = clip_body, .memory.share = clip_share,
+      .memory.layouts = CM_LAYOUT_SAME, .elementwise = clip_elementwise);

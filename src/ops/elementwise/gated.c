@@ -30,5 +30,5 @@ static enum cm_status swiglu_body(struct cm_body *b)
     return cm_body_return(b, 0, cm_emit(b, "Mul", gate, cm_body_input(b, 1)));
 }
 
-CM_OP(SwiGLU, .infer = swiglu_infer, .body = swiglu_body, .share = cm_share_elementwise,
-      .layouts = CM_LAYOUT_SAME, CM_BINARY_ROW(swiglu));
+CM_OP(SwiGLU, .infer = swiglu_infer, .body = swiglu_body, .memory.share = cm_share_elementwise,
+      .memory.layouts = CM_LAYOUT_SAME, CM_BINARY_ROW(swiglu));

@@ -74,7 +74,7 @@ static enum cm_status mod_infer(struct cm_infer *in)
 }
 
 CM_OP(Mod, .infer = mod_infer, .prepare = cm_elements_prepare, .run = cm_elements_run,
-      .grad = mod_grad, .share = cm_share_elementwise, .elementwise = mod_elementwise);
+      .grad = mod_grad, .memory.share = cm_share_elementwise, .elementwise = mod_elementwise);
 
 /* ---- PRelu: a slope of its own for the negative side ---- */
 
@@ -126,4 +126,4 @@ static void prelu_require(struct cm_require *r)
 }
 
 CM_OP(PRelu, .require = prelu_require, .infer = prelu_infer, .grad = prelu_grad,
-      .share = cm_share_elementwise, CM_BINARY_ROW(prelu), .weights = CM_OPERAND(1));
+      .memory.share = cm_share_elementwise, CM_BINARY_ROW(prelu), .layer.weights = CM_OPERAND(1));

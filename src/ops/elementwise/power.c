@@ -217,4 +217,4 @@ static enum cm_sharing pow_share(const struct cm_node *node, int output, int inp
 }
 
 CM_OP(Pow, .infer = cm_infer_broadcast, .prepare = cm_elements_prepare, .run = cm_elements_run,
-      .grad = pow_grad, .share = pow_share, .elementwise = pow_elementwise);
+      .grad = pow_grad, .memory.share = pow_share, .elementwise = pow_elementwise);

@@ -154,5 +154,5 @@ static enum cm_status where_grad(struct cm_grad *g)
 }
 
 CM_OP(Where, .infer = where_infer, .prepare = where_prepare, .run = where_run, .grad = where_grad,
-      .share = where_share, .elementwise = where_elementwise, .work = cm_work_linear,
-      .picks_from = 6);
+      .memory.share = where_share, .elementwise = where_elementwise, .cost.work = cm_work_linear,
+      .values.picked_from = 6);

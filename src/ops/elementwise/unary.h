@@ -90,8 +90,8 @@ enum cm_status cm_unary_grad(struct cm_grad *g); /* dy times the slope */
 
 /* All but the rules of inference and gradient. */
 #define CM_UNARY_ROW(row)                                                                          \
-    .prepare = cm_elements_prepare, .run = cm_elements_run, .share = cm_share_elementwise,         \
-    .layouts = CM_LAYOUT_SAME, .elementwise = cm_unary_elementwise, .arg = &(row)
+    .prepare = cm_elements_prepare, .run = cm_elements_run, .memory.share = cm_share_elementwise,  \
+    .memory.layouts = CM_LAYOUT_SAME, .elementwise = cm_unary_elementwise, .arg = &(row)
 #define CM_UNARY(row) .infer = cm_infer_like_input, .grad = cm_unary_grad, CM_UNARY_ROW(row)
 /* The same for rows without a slope, on purpose. */
 #define CM_UNARY_FLAT(row) .infer = cm_infer_like_input, .grad = cm_grad_none, CM_UNARY_ROW(row)

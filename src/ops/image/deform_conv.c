@@ -390,4 +390,4 @@ static enum cm_status deform_body(struct cm_body *b)
 }
 
 CM_OP(DeformConv, .infer = deform_infer, .prepare = deform_prepare, .run = deform_run,
-      .body = deform_body, .weights = CM_OPERAND(1) | CM_OPERAND(3));
+      .body = deform_body, .layer.weights = CM_OPERAND(1) | CM_OPERAND(3));

@@ -106,4 +106,4 @@ static double decoder_work(const struct cm_node *node, const struct cm_amount *a
 }
 
 CM_OP(ImageDecoder, .infer = decoder_infer, .run = decoder_run, .grad = cm_grad_none,
-      .effects = CM_OUTPUT_SIZE_AT_RUN, .work = decoder_work);
+      .effects = CM_OUTPUT_SIZE_AT_RUN, .cost.work = decoder_work);

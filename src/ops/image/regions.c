@@ -235,7 +235,8 @@ static double align_work(const struct cm_node *node, const struct cm_amount *amo
     return touched * touched * (samples * samples + 1);
 }
 
-CM_OP(RoiAlign, .infer = align_infer, .run = align_run, .grad = cm_align_grad, .work = align_work);
+CM_OP(RoiAlign, .infer = align_infer, .run = align_run, .grad = cm_align_grad,
+      .cost.work = align_work);
 
 /* ---- MaxRoiPool ---- */
 

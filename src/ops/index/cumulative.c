@@ -293,6 +293,6 @@ static enum cm_status cumprod_grad(struct cm_grad *g)
 }
 
 CM_OP(CumSum, .infer = cumulative_infer, .prepare = cumulative_prepare, .run = cumulative_run,
-      .grad = cumsum_grad, .share = cumulative_share, .arg = &sum);
+      .grad = cumsum_grad, .memory.share = cumulative_share, .arg = &sum);
 CM_OP(CumProd, .infer = cumulative_infer, .prepare = cumulative_prepare, .run = cumulative_run,
-      .grad = cumprod_grad, .share = cumulative_share, .arg = &prod);
+      .grad = cumprod_grad, .memory.share = cumulative_share, .arg = &prod);

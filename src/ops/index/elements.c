@@ -167,8 +167,8 @@ static enum cm_status gather_elements_grad(struct cm_grad *g)
 static const struct cm_indexing elements_indexing = {.indices = 1, .table = 0, .axis = "axis"};
 
 CM_OP(GatherElements, .infer = gather_elements_infer, .prepare = gather_elements_prepare,
-      .run = gather_elements_run, .grad = gather_elements_grad, .work = cm_work_linear,
-      .indexing = &elements_indexing, .picks_from = 1);
+      .run = gather_elements_run, .grad = gather_elements_grad, .cost.work = cm_work_linear,
+      .values.indexing = &elements_indexing, .values.picked_from = 1);
 
 /* ---- ScatterElements ---- */
 
@@ -197,5 +197,5 @@ static enum cm_status scatter_elements_run(struct cm_call *call)
 }
 
 CM_OP(ScatterElements, .infer = cm_scatter_infer, .prepare = scatter_elements_prepare,
-      .run = scatter_elements_run, .grad = cm_scatter_grad, .share = cm_scatter_share,
-      .work = cm_work_linear, .indexing = &elements_indexing);
+      .run = scatter_elements_run, .grad = cm_scatter_grad, .memory.share = cm_scatter_share,
+      .cost.work = cm_work_linear, .values.indexing = &elements_indexing);

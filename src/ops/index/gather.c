@@ -156,5 +156,5 @@ static enum cm_status gather_grad(struct cm_grad *g)
 static const struct cm_indexing gather_indexing = {.indices = 1, .table = 0, .axis = "axis"};
 
 CM_OP(Gather, .infer = gather_infer, .prepare = gather_prepare, .run = gather_run,
-      .grad = gather_grad, .work = cm_work_linear, .indexing = &gather_indexing, .picks_from = 1,
-      .weights = CM_OPERAND(0), .entry = CM_ENTERS_AS_TABLE);
+      .grad = gather_grad, .cost.work = cm_work_linear, .values.indexing = &gather_indexing,
+      .values.picked_from = 1, .layer.weights = CM_OPERAND(0), .layer.entry = CM_ENTERS_AS_TABLE);

@@ -127,4 +127,4 @@ static void onehot_require(struct cm_require *r)
 }
 
 CM_OP(OneHot, .require = onehot_require, .infer = onehot_infer, .prepare = onehot_prepare,
-      .run = onehot_run, .grad = onehot_grad, .work = cm_work_linear);
+      .run = onehot_run, .grad = onehot_grad, .cost.work = cm_work_linear);

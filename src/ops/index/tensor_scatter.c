@@ -136,4 +136,4 @@ static enum cm_status tensor_scatter_grad(struct cm_grad *g)
 }
 
 CM_OP(TensorScatter, .infer = tensor_scatter_infer, .run = tensor_scatter_run,
-      .grad = tensor_scatter_grad, .share = tensor_scatter_share);
+      .grad = tensor_scatter_grad, .memory.share = tensor_scatter_share);

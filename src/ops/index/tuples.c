@@ -190,8 +190,8 @@ static enum cm_status gather_nd_grad(struct cm_grad *g)
 static const struct cm_indexing tuples_indexing = {.indices = 1, .table = 0};
 
 CM_OP(GatherND, .infer = gather_nd_infer, .prepare = gather_nd_prepare, .run = gather_nd_run,
-      .grad = gather_nd_grad, .work = cm_work_linear, .indexing = &tuples_indexing,
-      .picks_from = 1);
+      .grad = gather_nd_grad, .cost.work = cm_work_linear, .values.indexing = &tuples_indexing,
+      .values.picked_from = 1);
 
 /* ---- ScatterND ---- */
 
@@ -284,5 +284,5 @@ static enum cm_status scatter_nd_run(struct cm_call *call)
 }
 
 CM_OP(ScatterND, .infer = cm_scatter_infer, .prepare = scatter_nd_prepare, .run = scatter_nd_run,
-      .grad = cm_scatter_grad, .share = cm_scatter_share, .work = cm_work_linear,
-      .indexing = &tuples_indexing);
+      .grad = cm_scatter_grad, .memory.share = cm_scatter_share, .cost.work = cm_work_linear,
+      .values.indexing = &tuples_indexing);

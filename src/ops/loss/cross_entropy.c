@@ -167,7 +167,7 @@ static enum cm_status loss_grad_body(struct cm_body *b)
 
 CM_OP_IN(cameo, "ai.cameo", SoftmaxCrossEntropyLossGrad, .infer = loss_grad_infer,
          .prepare = loss_grad_prepare, .run = loss_grad_run, .body = loss_grad_body,
-         .work = cm_work_linear);
+         .cost.work = cm_work_linear);
 
 /* The operator, plus what comes through log_prob: the gradient of a LogSoftmax. */
 static enum cm_status cross_entropy_grad(struct cm_grad *g)
@@ -216,4 +216,4 @@ static enum cm_status cross_entropy_body(struct cm_body *b)
 
 CM_OP(SoftmaxCrossEntropyLoss, .infer = cm_loss_infer, .prepare = cross_entropy_prepare,
       .run = cross_entropy_run, .grad = cross_entropy_grad, .body = cross_entropy_body,
-      .require = cm_loss_require, .class_labels = &cm_loss_labels);
+      .require = cm_loss_require, .scores.labels = &cm_loss_labels);

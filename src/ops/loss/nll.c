@@ -285,4 +285,4 @@ const struct cm_class_labels cm_loss_labels = {
 
 CM_OP(NegativeLogLikelihoodLoss, .infer = cm_loss_infer, .prepare = nll_prepare, .run = nll_run,
       .grad = nll_grad, .body = nll_body, .require = cm_loss_require,
-      .class_labels = &cm_loss_labels);
+      .scores.labels = &cm_loss_labels);

@@ -361,4 +361,4 @@ static enum cm_status einsum_run(struct cm_call *call)
 }
 
 CM_OP(Einsum, .infer = einsum_infer, .prepare = einsum_prepare, .run = einsum_run,
-      .grad = cm_einsum_grad, .weights = ~0u);
+      .grad = cm_einsum_grad, .layer.weights = ~0u);

@@ -179,5 +179,5 @@ static void gemm_require(struct cm_require *r)
 }
 
 CM_OP(Gemm, .require = gemm_require, .infer = gemm_infer, .prepare = gemm_prepare, .run = gemm_run,
-      .grad = gemm_grad, .body = gemm_body, .work = cm_work_product, .flops = gemm_flops,
-      .weights = CM_OPERAND(0) | CM_OPERAND(1) | CM_OPERAND(2));
+      .grad = gemm_grad, .body = gemm_body, .cost.work = cm_work_product, .cost.flops = gemm_flops,
+      .layer.weights = CM_OPERAND(0) | CM_OPERAND(1) | CM_OPERAND(2));

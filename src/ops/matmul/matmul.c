@@ -208,5 +208,5 @@ static double matmul_flops(const struct cm_node *node, const struct cm_tensor *c
 }
 
 CM_OP(MatMul, .infer = matmul_infer, .prepare = matmul_prepare, .run = matmul_run,
-      .grad = matmul_grad, .work = cm_work_product, .flops = matmul_flops,
-      .weights = CM_OPERAND(0) | CM_OPERAND(1));
+      .grad = matmul_grad, .cost.work = cm_work_product, .cost.flops = matmul_flops,
+      .layer.weights = CM_OPERAND(0) | CM_OPERAND(1));

@@ -61,4 +61,4 @@ static enum cm_status hash_run(struct cm_call *call)
 }
 
 CM_OP_IN(microsoft, "com.microsoft", MurmurHash3, .infer = hash_infer, .run = hash_run,
-         .grad = cm_grad_none, .work = cm_work_linear);
+         .grad = cm_grad_none, .cost.work = cm_work_linear);

@@ -35,4 +35,5 @@ static enum cm_status attention_body(struct cm_body *b)
     return cm_body_wants(b, 1) ? cm_body_return(b, 1, outputs[1]) : CM_OK;
 }
 
-CM_OP_IN(microsoft, "com.microsoft", QAttention, .is_quantized = true, .body = attention_body);
+CM_OP_IN(microsoft, "com.microsoft", QAttention, .values.is_quantized = true,
+         .body = attention_body);

@@ -41,9 +41,9 @@ static enum cm_status mul_body(struct cm_body *b)
         b, 0, cm_quantized_finish(b, v, cm_quantized_number(b, C_ZERO), CM_ROUND_LAST, type));
 }
 
-CM_OP_IN(microsoft, "com.microsoft", QLinearAdd, .is_quantized = true, .body = add_body,
+CM_OP_IN(microsoft, "com.microsoft", QLinearAdd, .values.is_quantized = true, .body = add_body,
          .grad = cm_grad_none);
-CM_OP_IN(microsoft, "com.microsoft", QLinearMul, .is_quantized = true, .body = mul_body,
+CM_OP_IN(microsoft, "com.microsoft", QLinearMul, .values.is_quantized = true, .body = mul_body,
          .grad = cm_grad_none);
 
 /* ---- by way of real numbers ---- */
@@ -67,10 +67,10 @@ static enum cm_status leakyrelu_body(struct cm_body *b)
     return cm_body_return(b, 0, cm_quantized_codes(b, y, Y_SCALE, Y_ZERO, type));
 }
 
-CM_OP_IN(microsoft, "com.microsoft", QLinearSigmoid, .is_quantized = true, .body = sigmoid_body,
-         .grad = cm_grad_none);
-CM_OP_IN(microsoft, "com.microsoft", QLinearLeakyRelu, .is_quantized = true, .body = leakyrelu_body,
-         .grad = cm_grad_none);
+CM_OP_IN(microsoft, "com.microsoft", QLinearSigmoid, .values.is_quantized = true,
+         .body = sigmoid_body, .grad = cm_grad_none);
+CM_OP_IN(microsoft, "com.microsoft", QLinearLeakyRelu, .values.is_quantized = true,
+         .body = leakyrelu_body, .grad = cm_grad_none);
 
 /* Probabilities p become round(p * floor(1 / scale)) + zero point. Up to opset 12 the axes from
  * `axis` on count as one. */
@@ -100,8 +100,8 @@ static enum cm_status softmax_body(struct cm_body *b)
         b, 0, cm_quantized_finish(b, v, cm_quantized_number(b, Y_ZERO), CM_ROUND_FIRST, type));
 }
 
-CM_OP_IN(microsoft, "com.microsoft", QLinearSoftmax, .is_quantized = true, .body = softmax_body,
-         .grad = cm_grad_none);
+CM_OP_IN(microsoft, "com.microsoft", QLinearSoftmax, .values.is_quantized = true,
+         .body = softmax_body, .grad = cm_grad_none);
 
 static enum cm_status where_body(struct cm_body *b)
 {
@@ -149,7 +149,7 @@ static enum cm_status concat_body(struct cm_body *b)
     return cm_body_return(b, 0, cm_quantized_codes(b, all, 0, 1, type));
 }
 
-CM_OP_IN(microsoft, "com.microsoft", QLinearWhere, .is_quantized = true, .body = where_body,
+CM_OP_IN(microsoft, "com.microsoft", QLinearWhere, .values.is_quantized = true, .body = where_body,
          .grad = cm_grad_none);
-CM_OP_IN(microsoft, "com.microsoft", QLinearConcat, .is_quantized = true, .body = concat_body,
-         .grad = cm_grad_none);
+CM_OP_IN(microsoft, "com.microsoft", QLinearConcat, .values.is_quantized = true,
+         .body = concat_body, .grad = cm_grad_none);

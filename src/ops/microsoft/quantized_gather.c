@@ -141,7 +141,7 @@ static enum cm_status gather_body(struct cm_body *b)
     return cm_body_return(b, 0, cm_quantized_cast(b, y, cm_quantized_type(b, scales)));
 }
 
-CM_OP_IN(microsoft, "com.microsoft", GatherBlockQuantized, .is_quantized = true,
+CM_OP_IN(microsoft, "com.microsoft", GatherBlockQuantized, .values.is_quantized = true,
          .body = gather_body);
 
 static enum cm_status embed_body(struct cm_body *b)
@@ -168,5 +168,5 @@ static enum cm_status embed_body(struct cm_body *b)
     return cm_body_return(b, 1, outputs[1]);
 }
 
-CM_OP_IN(microsoft, "com.microsoft", QEmbedLayerNormalization, .is_quantized = true,
+CM_OP_IN(microsoft, "com.microsoft", QEmbedLayerNormalization, .values.is_quantized = true,
          .body = embed_body);

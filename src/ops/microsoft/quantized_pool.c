@@ -35,7 +35,7 @@ static enum cm_status averagepool_body(struct cm_body *b)
         b, 0, cm_quantized_finish(b, v, cm_quantized_number(b, Y_ZERO), CM_ROUND_LAST, type));
 }
 
-CM_OP_IN(microsoft, "com.microsoft", QLinearAveragePool, .is_quantized = true,
+CM_OP_IN(microsoft, "com.microsoft", QLinearAveragePool, .values.is_quantized = true,
          .body = averagepool_body, .grad = cm_grad_none);
 
 static enum cm_status maxpool_body(struct cm_body *b)
@@ -43,7 +43,7 @@ static enum cm_status maxpool_body(struct cm_body *b)
     return cm_body_return(b, 0, pooled(b, "MaxPool", cm_body_input(b, 0), true));
 }
 
-CM_OP_IN(microsoft, "com.microsoft", NhwcMaxPool, .is_quantized = true, .body = maxpool_body,
+CM_OP_IN(microsoft, "com.microsoft", NhwcMaxPool, .values.is_quantized = true, .body = maxpool_body,
          .grad = cm_grad_none);
 
 /* first, first + 1, .. up to end more than the rank of x: end is negative or 0. */
@@ -87,7 +87,7 @@ static enum cm_status globalaveragepool_body(struct cm_body *b)
         b, 0, cm_quantized_finish(b, v, cm_quantized_number(b, Y_ZERO), CM_ROUND_FIRST, type));
 }
 
-CM_OP_IN(microsoft, "com.microsoft", QLinearGlobalAveragePool, .is_quantized = true,
+CM_OP_IN(microsoft, "com.microsoft", QLinearGlobalAveragePool, .values.is_quantized = true,
          .body = globalaveragepool_body, .grad = cm_grad_none);
 
 static enum cm_status reducemean_body(struct cm_body *b)
@@ -104,5 +104,5 @@ static enum cm_status reducemean_body(struct cm_body *b)
         cm_quantized_codes(b, mean, Y_SCALE, Y_ZERO, cm_quantized_type(b, cm_body_input(b, X))));
 }
 
-CM_OP_IN(microsoft, "com.microsoft", QLinearReduceMean, .is_quantized = true,
+CM_OP_IN(microsoft, "com.microsoft", QLinearReduceMean, .values.is_quantized = true,
          .body = reducemean_body, .grad = cm_grad_none);

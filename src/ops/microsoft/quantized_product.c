@@ -37,7 +37,7 @@ static enum cm_status gemm_body(struct cm_body *b)
                                               cm_quantized_type(b, zero)));
 }
 
-CM_OP_IN(microsoft, "com.microsoft", QGemm, .is_quantized = true, .body = gemm_body,
+CM_OP_IN(microsoft, "com.microsoft", QGemm, .values.is_quantized = true, .body = gemm_body,
          .grad = cm_grad_none);
 
 /* A product of codes as real numbers: the scales of both sides, which may be one number or one for
@@ -80,11 +80,11 @@ static enum cm_status dynamicquantizematmul_body(struct cm_body *b)
                                          cm_body_input(b, B_SCALE), cm_body_input(b, BIAS)));
 }
 
-CM_OP_IN(microsoft, "com.microsoft", MatMulIntegerToFloat, .is_quantized = true,
+CM_OP_IN(microsoft, "com.microsoft", MatMulIntegerToFloat, .values.is_quantized = true,
          .infer = cm_product_infer, .prepare = cm_coded_product_prepare,
          .run = cm_coded_product_run, .body = matmulintegertofloat_body,
-         .arg = &cm_product_to_float, .work = cm_work_product);
-CM_OP_IN(microsoft, "com.microsoft", DynamicQuantizeMatMul, .is_quantized = true,
+         .arg = &cm_product_to_float, .cost.work = cm_work_product);
+CM_OP_IN(microsoft, "com.microsoft", DynamicQuantizeMatMul, .values.is_quantized = true,
          .body = dynamicquantizematmul_body);
 
 /* ai.onnx's operator, which has channels at axis 1; weights are laid out alike in both. */
@@ -119,5 +119,5 @@ static enum cm_status conv_body(struct cm_body *b)
     return cm_body_return(b, 0, y);
 }
 
-CM_OP_IN(microsoft, "com.microsoft", QLinearConv, .is_quantized = true, .body = conv_body,
+CM_OP_IN(microsoft, "com.microsoft", QLinearConv, .values.is_quantized = true, .body = conv_body,
          .grad = cm_grad_none);

@@ -499,9 +499,10 @@ static enum cm_status nbits_grad(struct cm_grad *g)
     return CM_OK;
 }
 
-CM_OP_IN(microsoft, "com.microsoft", MatMulNBits, .is_quantized = true, .infer = weights_infer,
-         .prepare = weights_prepare, .run = weights_run, .body = cm_matmulnbits_body,
-         .grad = nbits_grad, .grad_fits = cm_nbits_rounds, .work = cm_work_product);
-CM_OP_IN(microsoft, "com.microsoft", MatMulBnb4, .is_quantized = true, .infer = weights_infer,
-         .prepare = weights_prepare, .run = weights_run, .body = cm_matmulbnb4_body,
-         .work = cm_work_product);
+CM_OP_IN(microsoft, "com.microsoft", MatMulNBits, .values.is_quantized = true,
+         .infer = weights_infer, .prepare = weights_prepare, .run = weights_run,
+         .body = cm_matmulnbits_body, .grad = nbits_grad, .grad_fits = cm_nbits_rounds,
+         .cost.work = cm_work_product);
+CM_OP_IN(microsoft, "com.microsoft", MatMulBnb4, .values.is_quantized = true,
+         .infer = weights_infer, .prepare = weights_prepare, .run = weights_run,
+         .body = cm_matmulbnb4_body, .cost.work = cm_work_product);

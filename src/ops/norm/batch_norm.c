@@ -115,6 +115,6 @@ static const struct cm_training_form batch_norm_training = {.mode_attribute = "t
                                                             .n_statistics = 2};
 
 CM_OP(BatchNormalization, .infer = batch_norm_infer, .prepare = batch_norm_prepare,
-      .run = batch_norm_run, .grad = cm_batch_norm_grad, .work = cm_work_linear,
-      .training = &batch_norm_training, .weights = CM_OPERAND(1) | CM_OPERAND(2),
-      .entry = CM_ENTERS_AFTER_NORM);
+      .run = batch_norm_run, .grad = cm_batch_norm_grad, .cost.work = cm_work_linear,
+      .training = &batch_norm_training, .layer.weights = CM_OPERAND(1) | CM_OPERAND(2),
+      .layer.entry = CM_ENTERS_AFTER_NORM);

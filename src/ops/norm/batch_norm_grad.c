@@ -149,7 +149,7 @@ static enum cm_status grad_body(struct cm_body *b)
 }
 
 CM_OP_IN(cameo, "ai.cameo", BatchNormalizationGrad, .infer = grad_infer, .prepare = grad_prepare,
-         .run = grad_run, .body = grad_body, .work = cm_work_linear);
+         .run = grad_run, .body = grad_body, .cost.work = cm_work_linear);
 
 /* ---- The rule of the forward operator ---- */
 

@@ -177,7 +177,7 @@ static enum cm_status instance_norm_body(struct cm_body *b)
 
 CM_OP(InstanceNormalization, .infer = group_norm_infer, .prepare = group_norm_prepare,
       .run = group_norm_run, .grad = group_norm_grad, .body = instance_norm_body,
-      .weights = CM_OPERAND(1) | CM_OPERAND(2), .entry = CM_ENTERS_AFTER_NORM);
+      .layer.weights = CM_OPERAND(1) | CM_OPERAND(2), .layer.entry = CM_ENTERS_AFTER_NORM);
 CM_OP(GroupNormalization, .infer = group_norm_infer, .prepare = group_norm_prepare,
       .run = group_norm_run, .grad = group_norm_grad, .body = group_norm_body, .arg = &has_groups,
-      .weights = CM_OPERAND(1) | CM_OPERAND(2), .entry = CM_ENTERS_AFTER_NORM);
+      .layer.weights = CM_OPERAND(1) | CM_OPERAND(2), .layer.entry = CM_ENTERS_AFTER_NORM);

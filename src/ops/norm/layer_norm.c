@@ -239,8 +239,8 @@ static void layer_norm_require(struct cm_require *r)
 
 CM_OP(LayerNormalization, .infer = layer_norm_infer, .prepare = layer_norm_prepare,
       .run = layer_norm_run, .grad = cm_layer_norm_grad, .body = layer_norm_body,
-      .require = layer_norm_require, .arg = &layer, .work = cm_work_linear,
-      .weights = CM_OPERAND(1) | CM_OPERAND(2), .entry = CM_ENTERS_AFTER_NORM);
+      .require = layer_norm_require, .arg = &layer, .cost.work = cm_work_linear,
+      .layer.weights = CM_OPERAND(1) | CM_OPERAND(2), .layer.entry = CM_ENTERS_AFTER_NORM);
 CM_OP(RMSNormalization, .infer = layer_norm_infer, .prepare = layer_norm_prepare,
       .run = layer_norm_run, .grad = cm_rms_norm_grad, .body = layer_norm_body,
-      .require = layer_norm_require, .arg = &rms, .weights = CM_OPERAND(1));
+      .require = layer_norm_require, .arg = &rms, .layer.weights = CM_OPERAND(1));

@@ -139,10 +139,11 @@ static enum cm_sharing share_lines(const struct cm_node *node, int output, int i
 }
 
 CM_OP(Softmax, .infer = scoring_infer, .prepare = scoring_prepare, .run = scoring_run,
-      .grad = cm_softmax_grad, .body = scoring_body, .share = share_lines, .arg = &softmax,
-      .work = cm_work_linear, .probability_axis = "axis");
+      .grad = cm_softmax_grad, .body = scoring_body, .memory.share = share_lines, .arg = &softmax,
+      .cost.work = cm_work_linear, .scores.probability_axis = "axis");
 CM_OP(LogSoftmax, .infer = scoring_infer, .prepare = scoring_prepare, .run = scoring_run,
-      .grad = cm_softmax_grad, .body = scoring_body, .share = share_lines, .arg = &log_softmax);
+      .grad = cm_softmax_grad, .body = scoring_body, .memory.share = share_lines,
+      .arg = &log_softmax);
 /* Steps have slope zero wherever they have one. */
 CM_OP(Hardmax, .infer = scoring_infer, .prepare = scoring_prepare, .run = scoring_run,
-      .grad = cm_grad_none, .share = share_lines, .arg = &hardmax);
+      .grad = cm_grad_none, .memory.share = share_lines, .arg = &hardmax);

@@ -120,7 +120,7 @@ static enum cm_sharing share_dy(const struct cm_node *node, int output, int inpu
 
 #define LINES(which)                                                                               \
     .infer = lines_infer, .prepare = lines_prepare, .run = lines_run, .body = lines_body,          \
-    .share = share_dy, .arg = &(which), .work = cm_work_linear
+    .memory.share = share_dy, .arg = &(which), .cost.work = cm_work_linear
 
 CM_OP_IN(cameo, "ai.cameo", SoftmaxGrad, LINES(softmax));
 CM_OP_IN(cameo, "ai.cameo", LogSoftmaxGrad, LINES(log_softmax));

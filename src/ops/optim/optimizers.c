@@ -186,10 +186,10 @@ static enum cm_sharing optimizer_share(const struct cm_node *node, int output, i
 
 CM_OP_IN(training, "ai.onnx.preview.training", Adagrad, .infer = optimizer_infer,
          .prepare = optimizer_prepare, .run = optimizer_run, .body = cm_optimizer_body,
-         .share = optimizer_share, .arg = &adagrad);
+         .memory.share = optimizer_share, .arg = &adagrad);
 CM_OP_IN(training, "ai.onnx.preview.training", Momentum, .infer = optimizer_infer,
          .prepare = optimizer_prepare, .run = optimizer_run, .body = cm_optimizer_body,
-         .share = optimizer_share, .arg = &momentum);
+         .memory.share = optimizer_share, .arg = &momentum);
 CM_OP_IN(training, "ai.onnx.preview.training", Adam, .infer = optimizer_infer,
          .prepare = optimizer_prepare, .run = optimizer_run, .body = cm_optimizer_body,
-         .share = optimizer_share, .arg = &adam);
+         .memory.share = optimizer_share, .arg = &adam);

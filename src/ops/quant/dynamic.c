@@ -110,6 +110,6 @@ static enum cm_status dynamic_body(struct cm_body *b)
 
 /* No gradient, on purpose: the codes are whole numbers, and a scale that follows the data is, as in
  * other frameworks, watched and not trained. */
-CM_OP(DynamicQuantizeLinear, .is_quantized = true, .infer = dynamic_infer,
+CM_OP(DynamicQuantizeLinear, .values.is_quantized = true, .infer = dynamic_infer,
       .prepare = dynamic_prepare, .run = dynamic_run, .body = dynamic_body, .grad = cm_grad_none,
-      .work = cm_work_linear);
+      .cost.work = cm_work_linear);

@@ -288,9 +288,9 @@ static enum cm_status quantize_run(struct cm_call *call)
     return CM_OK;
 }
 
-CM_OP(QuantizeLinear, .is_quantized = true, .infer = quantize_infer, .prepare = quantize_prepare,
-      .run = quantize_run, .grad = cm_grad_none, .elementwise = cm_quantize_elementwise,
-      .work = cm_work_linear);
+CM_OP(QuantizeLinear, .values.is_quantized = true, .infer = quantize_infer,
+      .prepare = quantize_prepare, .run = quantize_run, .grad = cm_grad_none,
+      .elementwise = cm_quantize_elementwise, .cost.work = cm_work_linear);
 
 /* ---- DequantizeLinear ---- */
 
@@ -417,6 +417,6 @@ static enum cm_status dequantize_grad(struct cm_grad *g)
     return cm_grad_set(g, SCALE, d);
 }
 
-CM_OP(DequantizeLinear, .is_quantized = true, .infer = dequantize_infer,
+CM_OP(DequantizeLinear, .values.is_quantized = true, .infer = dequantize_infer,
       .prepare = dequantize_prepare, .run = dequantize_run, .grad = dequantize_grad,
-      .elementwise = cm_dequantize_elementwise, .work = cm_work_linear);
+      .elementwise = cm_dequantize_elementwise, .cost.work = cm_work_linear);

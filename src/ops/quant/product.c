@@ -337,9 +337,9 @@ enum cm_status cm_coded_product_run(struct cm_call *call)
     return CM_OK;
 }
 
-CM_OP(MatMulInteger, .is_quantized = true, .infer = cm_product_infer,
+CM_OP(MatMulInteger, .values.is_quantized = true, .infer = cm_product_infer,
       .prepare = cm_coded_product_prepare, .run = cm_coded_product_run, .grad = cm_grad_none,
       .arg = &integer);
-CM_OP(QLinearMatMul, .is_quantized = true, .infer = cm_product_infer,
+CM_OP(QLinearMatMul, .values.is_quantized = true, .infer = cm_product_infer,
       .prepare = cm_coded_product_prepare, .run = cm_coded_product_run, .grad = cm_grad_none,
       .arg = &quantized);

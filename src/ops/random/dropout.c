@@ -124,4 +124,4 @@ static const struct cm_training_form dropout_training = {
     .mode_input = 2, .draw_output = 1, .from_draw = dropout_from_mask};
 
 CM_OP(Dropout, .infer = dropout_infer, .run = dropout_run, .grad = dropout_grad,
-      .share = dropout_share, .effects = CM_RANDOM, .training = &dropout_training);
+      .memory.share = dropout_share, .effects = CM_RANDOM, .training = &dropout_training);

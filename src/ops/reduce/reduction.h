@@ -30,6 +30,6 @@ cm_value cm_reduce_sum_like(struct cm_grad *g, cm_value terms);
 
 #define CM_REDUCTION(row)                                                                          \
     .infer = cm_reduce_infer, .prepare = cm_reduce_prepare, .run = cm_reduce_run,                  \
-    .grad = cm_reduce_grad, .work = cm_work_linear, .arg = &(row)
+    .grad = cm_reduce_grad, .cost.work = cm_work_linear, .arg = &(row)
 
 #endif

@@ -50,7 +50,7 @@ static double region_flops(const struct cm_node *region, const struct cm_tensor 
     double sum = 0;
     for (const struct cm_node *node = graph->first; node; node = node->next) {
         const struct cm_tensor *operands[MOST] = {0};
-        bool all = node->op && node->op->flops && node->n_inputs <= MOST;
+        bool all = node->op && node->op->cost.flops && node->n_inputs <= MOST;
         for (int i = 0; all && i < node->n_inputs; i++) {
             const struct cm_node *maker = cm_value_get(node->module, node->inputs[i].value)->node;
             const cm_value x = maker ? cm_node_input(maker, 0) : node->inputs[i].value;
@@ -61,14 +61,14 @@ static double region_flops(const struct cm_node *region, const struct cm_tensor 
             all = operands[i] || i > 1 || !node->inputs[i].value;
         }
         if (all)
-            sum += node->op->flops(node, operands, node->n_inputs, out, n_out);
+            sum += node->op->cost.flops(node, operands, node->n_inputs, out, n_out);
     }
     return sum;
 }
 
 #define REGION                                                                                     \
     .infer = region_infer, .prepare = region_prepare, .run = region_run, .body = region_body,      \
-    .flops = region_flops, .effects = CM_OUTPUT_SIZE_AT_RUN | CM_REGION
+    .cost.flops = region_flops, .effects = CM_OUTPUT_SIZE_AT_RUN | CM_REGION
 
 CM_OP_IN(cameo, "ai.cameo", ElementwiseRegion, REGION);
 CM_OP_IN(cameo, "ai.cameo", ProductRegion, REGION);

@@ -23,11 +23,11 @@ static double recurrent_grad_flops(const struct cm_node *node, const struct cm_t
 }
 
 #define RECURRENT(cell)                                                                            \
-    .flops = recurrent_flops, .infer = cm_recurrent_infer, .prepare = cm_recurrent_prepare,        \
+    .cost.flops = recurrent_flops, .infer = cm_recurrent_infer, .prepare = cm_recurrent_prepare,   \
     .run = cm_recurrent_run, .body = cm_recurrent_body, .require = cm_recurrent_require,           \
     .arg = &(cell)
 #define RECURRENT_GRAD(cell)                                                                       \
-    .flops = recurrent_grad_flops, .infer = cm_recurrent_grad_infer,                               \
+    .cost.flops = recurrent_grad_flops, .infer = cm_recurrent_grad_infer,                          \
     .prepare = cm_recurrent_grad_prepare, .run = cm_recurrent_grad_run,                            \
     .body = cm_recurrent_grad_body, .arg = &(cell)
 
@@ -175,7 +175,8 @@ static const struct cm_cell lstm = {
 };
 
 CM_OP(LSTM, RECURRENT(lstm), .grad = cm_recurrent_grad, .grad_fits = cm_recurrent_grad_fits,
-      .weights = CM_OPERAND(1) | CM_OPERAND(2) | CM_OPERAND(3) | CM_OPERAND(7), .gates = 4);
+      .layer.weights = CM_OPERAND(1) | CM_OPERAND(2) | CM_OPERAND(3) | CM_OPERAND(7),
+      .layer.gates = 4);
 CM_OP_IN(cameo, "ai.cameo", LSTMTraining, RECURRENT(lstm));
 CM_OP_IN(cameo, "ai.cameo", LSTMGrad, RECURRENT_GRAD(lstm));
 
@@ -308,7 +309,7 @@ static const struct cm_cell gru = {
 };
 
 CM_OP(GRU, RECURRENT(gru), .grad = cm_recurrent_grad, .grad_fits = cm_recurrent_grad_fits,
-      .weights = CM_OPERAND(1) | CM_OPERAND(2) | CM_OPERAND(3), .gates = 3);
+      .layer.weights = CM_OPERAND(1) | CM_OPERAND(2) | CM_OPERAND(3), .layer.gates = 3);
 CM_OP_IN(cameo, "ai.cameo", GRUTraining, RECURRENT(gru));
 CM_OP_IN(cameo, "ai.cameo", GRUGrad, RECURRENT_GRAD(gru));
 
@@ -374,5 +375,5 @@ static enum cm_activation rnn_activation(const struct cm_node *node, int directi
 }
 
 CM_OP(RNN, RECURRENT(rnn), .grad = cm_recurrent_grad, .grad_fits = cm_recurrent_grad_fits,
-      .weights = CM_OPERAND(1) | CM_OPERAND(2) | CM_OPERAND(3), .gates = 1);
+      .layer.weights = CM_OPERAND(1) | CM_OPERAND(2) | CM_OPERAND(3), .layer.gates = 1);
 CM_OP_IN(cameo, "ai.cameo", RNNGrad, RECURRENT_GRAD(rnn));

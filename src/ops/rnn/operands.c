@@ -100,7 +100,7 @@ static enum cm_status pass_on(struct cm_body *b)
 }
 
 CM_OP_IN(cameo, "ai.cameo", RecurrentLengths, .infer = lengths_infer, .run = lengths_run,
-         .body = pass_on, .grad = cm_grad_none, .work = cm_work_linear);
+         .body = pass_on, .grad = cm_grad_none, .cost.work = cm_work_linear);
 
 /* ---- ai.cameo::RecurrentState (state, X): its shape, which inference rules learn at the latest
  * when it is run, is all there is to check ---- */
@@ -122,7 +122,8 @@ static enum cm_status state_grad(struct cm_grad *g)
 }
 
 CM_OP_IN(cameo, "ai.cameo", RecurrentState, .infer = state_infer, .run = cm_run_copy,
-         .share = cm_share_view, .body = pass_on, .grad = state_grad, .work = cm_work_linear);
+         .memory.share = cm_share_view, .body = pass_on, .grad = state_grad,
+         .cost.work = cm_work_linear);
 
 /* ---- what the weights must be; lengths and states are checked in the body ---- */
 

@@ -178,9 +178,9 @@ static enum cm_status concat_grad(struct cm_grad *g)
     return CM_OK;
 }
 
-CM_OP(Concat, .weights = ~0u, .entry = CM_ENTERS_AS_PART, .infer = concat_infer,
-      .prepare = axis_prepare, .run = concat_run, .grad = concat_grad, .work = cm_work_linear,
-      .picks_from = UINT32_MAX);
+CM_OP(Concat, .layer.weights = ~0u, .layer.entry = CM_ENTERS_AS_PART, .infer = concat_infer,
+      .prepare = axis_prepare, .run = concat_run, .grad = concat_grad, .cost.work = cm_work_linear,
+      .values.picked_from = UINT32_MAX);
 
 /* ---- Split ---- */
 
@@ -366,4 +366,5 @@ static enum cm_status split_body(struct cm_body *b)
 }
 
 CM_OP(Split, .infer = split_infer, .prepare = axis_prepare, .run = split_run, .grad = split_grad,
-      .body = split_body, .stretch = split_stretch, .work = cm_work_linear, .picks_from = 1);
+      .body = split_body, .memory.stretch = split_stretch, .cost.work = cm_work_linear,
+      .values.picked_from = 1);

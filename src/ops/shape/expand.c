@@ -77,7 +77,7 @@ static enum cm_status expand_grad(struct cm_grad *g)
 }
 
 CM_OP(Expand, .infer = expand_infer, .prepare = expand_prepare, .run = expand_run,
-      .grad = expand_grad, .work = cm_work_linear, .picks_from = 1);
+      .grad = expand_grad, .cost.work = cm_work_linear, .values.picked_from = 1);
 
 /* ---- Tile ---- */
 
@@ -161,4 +161,4 @@ static enum cm_status tile_grad(struct cm_grad *g)
 }
 
 CM_OP(Tile, .infer = tile_infer, .prepare = tile_prepare, .run = repeat_run, .grad = tile_grad,
-      .work = cm_work_linear, .picks_from = 1);
+      .cost.work = cm_work_linear, .values.picked_from = 1);

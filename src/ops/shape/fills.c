@@ -225,7 +225,7 @@ static enum cm_status constant_run(struct cm_call *call)
 }
 
 CM_OP(Constant, .infer = constant_infer, .run = constant_run, .grad = cm_grad_none,
-      .work = cm_work_linear, .is_constant = true);
+      .cost.work = cm_work_linear, .values.is_constant = true);
 
 /* ---- ConstantOfShape ---- */
 
@@ -305,4 +305,4 @@ static enum cm_status constant_of_shape_body(struct cm_body *b)
 
 CM_OP(ConstantOfShape, .infer = constant_of_shape_infer, .prepare = constant_of_shape_prepare,
       .run = constant_of_shape_run, .grad = cm_grad_none, .body = constant_of_shape_body,
-      .work = cm_work_linear, .zero_attribute = "value");
+      .cost.work = cm_work_linear, .values.zero_attribute = "value");

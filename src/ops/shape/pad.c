@@ -300,4 +300,4 @@ static enum cm_status pad_grad(struct cm_grad *g)
 }
 
 CM_OP(Pad, .infer = pad_infer, .prepare = pad_prepare, .run = pad_run, .grad = pad_grad,
-      .work = cm_work_linear);
+      .cost.work = cm_work_linear);

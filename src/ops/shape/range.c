@@ -251,4 +251,4 @@ static enum cm_status range_body(struct cm_body *b)
 }
 
 CM_OP(Range, .infer = range_infer, .run = range_run, .grad = range_grad, .body = range_body,
-      .work = cm_work_linear);
+      .cost.work = cm_work_linear);

@@ -50,7 +50,7 @@ static enum cm_status shape_run(struct cm_call *call)
 }
 
 CM_OP(Shape, .infer = shape_infer, .prepare = shape_prepare, .run = shape_run, .grad = cm_grad_none,
-      .work = cm_work_linear);
+      .cost.work = cm_work_linear);
 
 static enum cm_status size_infer(struct cm_infer *in)
 {
@@ -71,4 +71,5 @@ static enum cm_status size_run(struct cm_call *call)
     return CM_OK;
 }
 
-CM_OP(Size, .infer = size_infer, .run = size_run, .grad = cm_grad_none, .work = cm_work_linear);
+CM_OP(Size, .infer = size_infer, .run = size_run, .grad = cm_grad_none,
+      .cost.work = cm_work_linear);

@@ -311,5 +311,5 @@ static enum cm_status slice_grad(struct cm_grad *g)
     return cm_grad_set(g, 0, cm_build_scatter(&g->build, x, positions, dy, false));
 }
 
-CM_OP(Slice, .infer = slice_infer, .run = slice_run, .grad = slice_grad, .work = cm_work_linear,
-      .stretch = slice_stretch, .picks_from = 1);
+CM_OP(Slice, .infer = slice_infer, .run = slice_run, .grad = slice_grad,
+      .cost.work = cm_work_linear, .memory.stretch = slice_stretch, .values.picked_from = 1);

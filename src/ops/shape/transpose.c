@@ -101,7 +101,7 @@ static enum cm_status transpose_grad(struct cm_grad *g)
 }
 
 CM_OP(Transpose, .infer = transpose_infer, .prepare = transpose_prepare, .run = move_run,
-      .grad = transpose_grad, .work = cm_work_linear, .keeps_values = true);
+      .grad = transpose_grad, .cost.work = cm_work_linear, .values.kept = true);
 
 /* ---- DepthToSpace and SpaceToDepth ---- */
 

@@ -118,7 +118,7 @@ static enum cm_status trilu_body(struct cm_body *b)
 }
 
 CM_OP(Trilu, .infer = trilu_infer, .prepare = trilu_prepare, .run = trilu_run, .grad = trilu_grad,
-      .body = trilu_body, .work = cm_work_linear);
+      .body = trilu_body, .cost.work = cm_work_linear);
 
 /* ---- EyeLike ---- */
 
@@ -191,4 +191,4 @@ static enum cm_status eye_body(struct cm_body *b)
 }
 
 CM_OP(EyeLike, .infer = eye_infer, .prepare = eye_prepare, .run = eye_run, .grad = cm_grad_none,
-      .body = eye_body, .work = cm_work_linear);
+      .body = eye_body, .cost.work = cm_work_linear);

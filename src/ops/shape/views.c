@@ -27,8 +27,8 @@ static enum cm_status identity_grad(struct cm_grad *g)
 }
 
 CM_OP(Identity, .infer = identity_infer, .run = identity_run, .grad = identity_grad,
-      .is_copy = true, .share = cm_share_view, .layouts = CM_LAYOUT_SAME,
-      .elementwise = cm_copy_elementwise, .keeps_values = true);
+      .values.is_copy = true, .memory.share = cm_share_view, .memory.layouts = CM_LAYOUT_SAME,
+      .elementwise = cm_copy_elementwise, .values.kept = true);
 
 /* ---- ai.cameo::Require (X, condition): X, or the reason why the run ends ---- */
 
@@ -59,7 +59,7 @@ static enum cm_status require_body(struct cm_body *b)
 }
 
 CM_OP_IN(cameo, "ai.cameo", Require, .infer = require_infer, .run = require_run,
-         .body = require_body, .grad = identity_grad, .work = cm_work_linear);
+         .body = require_body, .grad = identity_grad, .cost.work = cm_work_linear);
 
 /* ---- Reshape ---- */
 
@@ -144,7 +144,7 @@ static enum cm_status reshape_infer(struct cm_infer *in)
 }
 
 CM_OP(Reshape, .infer = reshape_infer, .run = cm_run_copy, .grad = cm_grad_reshape,
-      .share = cm_share_view, .keeps_values = true);
+      .memory.share = cm_share_view, .values.kept = true);
 
 /* ---- Flatten ---- */
 
@@ -164,7 +164,7 @@ static enum cm_status flatten_infer(struct cm_infer *in)
 }
 
 CM_OP(Flatten, .infer = flatten_infer, .run = cm_run_copy, .grad = cm_grad_reshape,
-      .share = cm_share_view, .keeps_values = true);
+      .memory.share = cm_share_view, .values.kept = true);
 
 /* ---- Squeeze and Unsqueeze ---- */
 
@@ -241,7 +241,7 @@ static enum cm_status squeeze_infer(struct cm_infer *in)
 }
 
 CM_OP(Squeeze, .infer = squeeze_infer, .run = cm_run_copy, .grad = cm_grad_reshape,
-      .share = cm_share_view, .keeps_values = true);
+      .memory.share = cm_share_view, .values.kept = true);
 
 static enum cm_status unsqueeze_infer(struct cm_infer *in)
 {
@@ -268,4 +268,4 @@ static enum cm_status unsqueeze_infer(struct cm_infer *in)
 }
 
 CM_OP(Unsqueeze, .infer = unsqueeze_infer, .run = cm_run_copy, .grad = cm_grad_reshape,
-      .share = cm_share_view, .keeps_values = true);
+      .memory.share = cm_share_view, .values.kept = true);

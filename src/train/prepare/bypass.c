@@ -30,11 +30,11 @@ static bool find_last(struct cm_loss_chain *c, cm_value value)
 
         if (!op || !cm_node_input(node, 0) || node->n_outputs != 1)
             return false;
-        if (op->probability_axis || op->is_logistic) {
+        if (op->scores.probability_axis || op->scores.is_logistic) {
             c->last = node;
             return true;
         }
-        if (!op->keeps_values)
+        if (!op->values.kept)
             return false;
         c->nodes[c->count++] = node;
         value = node->inputs[0].value;
@@ -44,7 +44,7 @@ static bool find_last(struct cm_loss_chain *c, cm_value value)
 
 static int64_t softmax_axis(const struct cm_loss_chain *c, const struct cm_type *type)
 {
-    const int64_t axis = cm_node_int(c->last, c->last->op->probability_axis);
+    const int64_t axis = cm_node_int(c->last, c->last->op->scores.probability_axis);
 
     return axis < 0 ? axis + type->rank : axis;
 }
@@ -81,7 +81,7 @@ static bool keeps_order(const struct cm_loss_chain *c, bool *same_shape)
         if (op->elementwise)
             continue;
         *same_shape = false;
-        if (!op->share || op->share(c->nodes[i], 0, 0) != CM_SHARE_VIEW)
+        if (!op->memory.share || op->memory.share(c->nodes[i], 0, 0) != CM_SHARE_VIEW)
             return false;
     }
     return true;
@@ -112,7 +112,7 @@ static cm_value replay(const struct cm_loss_chain *c, cm_value value)
         const struct cm_str name = cm_preparation_name_of(p, from->outputs[0]);
         struct cm_clone clone;
 
-        if (from->op->is_copy)
+        if (from->op->values.is_copy)
             continue;
         cm_clone_init(&clone, p->inference->module);
         cm_clone_map(&clone, from->inputs[0].value, value);
@@ -142,7 +142,7 @@ static void warn(const struct cm_loss_chain *c, cm_value prediction, const char 
 static bool is_contained(const struct cm_loss_chain *c, const struct cm_loss_rule *rule,
                          cm_value prediction, int class_axis)
 {
-    const bool is_softmax = c->last->op->probability_axis != NULL;
+    const bool is_softmax = c->last->op->scores.probability_axis != NULL;
 
     return rule->contains == CM_CONTAINS_SOFTMAX
                ? is_softmax && is_over_classes(c, prediction, class_axis)

@@ -65,7 +65,8 @@ static const struct state *operand_state(struct look *look, const struct cm_node
 
 static bool is_weight(const struct cm_node *node, int index)
 {
-    return node->op && (node->op->weights & CM_OPERAND(index < 31 ? index : 31)); /* of many: all */
+    return node->op &&
+           (node->op->layer.weights & CM_OPERAND(index < 31 ? index : 31)); /* of many: all */
 }
 
 static const struct cm_type *type_of(const struct look *look, cm_value value)
@@ -132,9 +133,9 @@ static bool becomes_scores(const struct look *look, cm_value value, int *visits)
 
         if (!op || ++*visits > SCORES_MAX)
             continue;
-        if (op->probability_axis)
+        if (op->scores.probability_axis)
             return true;
-        if ((op->keeps_values || op->elementwise) && cm_node_output(use->node, 0) &&
+        if ((op->values.kept || op->elementwise) && cm_node_output(use->node, 0) &&
             becomes_scores(look, use->node->outputs[0], visits))
             return true;
     }
@@ -163,7 +164,7 @@ static const char *not_affine(const struct look *look, const struct cm_node *nod
         return "a single number, applied to all elements";
     if (axes > 1 && is_folded(look, candidate))
         return "the exporter computed it from parameters or constants";
-    if (node->op->entry == CM_ENTERS_AS_SHIFT && type->rank >= 2 && data->rank >= 3 &&
+    if (node->op->layer.entry == CM_ENTERS_AS_SHIFT && type->rank >= 2 && data->rank >= 3 &&
         becomes_scores(look, node->outputs[0], &visits))
         return "it is added to attention scores";
     return NULL;
@@ -201,7 +202,7 @@ static bool is_matrix(const struct cm_type *type)
 static const char *not_by_place(struct look *look, const struct cm_node *node, int index,
                                 const struct cm_trainable *candidate)
 {
-    const bool is_product = node->op->weights & CM_OPERAND(0);
+    const bool is_product = node->op->layer.weights & CM_OPERAND(0);
     const struct cm_type *type = type_of(look, node->inputs[index].value);
 
     if (!is_product)
@@ -270,7 +271,7 @@ static const char *judge(struct look *look, const struct cm_node *node, int inde
     const struct cm_trainable *candidate = look->states[value].carried->who;
     const cm_value other = find_other(look, node, index);
     const bool as_weight = is_weight(node, index);
-    const enum cm_entry entry = as_weight ? node->op->entry : CM_ENTERS_BY_PLACE;
+    const enum cm_entry entry = as_weight ? node->op->layer.entry : CM_ENTERS_BY_PLACE;
 
     if (entry == CM_ENTERS_AS_TABLE) { /* one row that is known is a part of a tensor */
         const cm_value rows = cm_node_input(node, 1);
@@ -297,7 +298,7 @@ static const char *judge(struct look *look, const struct cm_node *node, int inde
  * that was learned: rotary angles. */
 static bool is_angle(struct look *look, const struct cm_node *node, int index)
 {
-    if (!node->op || node->op->entry != CM_ENTERS_AS_SCALE)
+    if (!node->op || node->op->layer.entry != CM_ENTERS_AS_SCALE)
         return false;
     for (int i = 0; i < node->n_inputs; i++) {
         const struct state *state = operand_state(look, node, i);
@@ -364,7 +365,7 @@ static bool is_call(struct look *look, struct cm_node *node, int depth)
     struct cm_error err = {0};
     bool carries = false;
 
-    if (depth >= DEPTH_MAX || node->n_bodies || (node->op && node->op->weights))
+    if (depth >= DEPTH_MAX || node->n_bodies || (node->op && node->op->layer.weights))
         return false;
     for (int i = 0; i < node->n_inputs && !carries; i++)
         carries = node->inputs[i].value && state_of(look, node->inputs[i].value)->carried &&
@@ -380,13 +381,13 @@ static bool is_call(struct look *look, struct cm_node *node, int depth)
 static cm_value kept_operand(const struct look *look, const struct cm_node *node,
                              const struct cm_graph *body, size_t input)
 {
-    const int next = node->op && node->op->next ? node->op->next(node, input) : -1;
+    const int next = node->op && node->op->bodies.next ? node->op->bodies.next(node, input) : -1;
 
     if (next < 0 || (size_t)next >= body->n_outputs)
         return 0;
     cm_value value = body->outputs[next].value;
     for (const struct cm_node *by = cm_value_get(look->module, value)->node;
-         by && by->op && by->op->is_copy; by = cm_value_get(look->module, value)->node)
+         by && by->op && by->op->values.is_copy; by = cm_value_get(look->module, value)->node)
         value = by->inputs[0].value;
     return value == body->inputs[input] ? cm_node_input(node, (int)input) : 0;
 }
@@ -417,7 +418,7 @@ struct result {
 /* Where nothing else is learned, these are what a small model of one factor trains. */
 static void note_applied(const struct cm_node *node, int index, const struct carried *carried)
 {
-    const bool counts = is_weight(node, index) && node->op->entry != CM_ENTERS_AS_PART;
+    const bool counts = is_weight(node, index) && node->op->layer.entry != CM_ENTERS_AS_PART;
 
     for (; counts && carried; carried = carried->next)
         carried->who->is_applied = true;
@@ -436,7 +437,7 @@ static void look_at_operand(struct look *look, struct cm_node *node, int i, stru
     r->has_floats = true;
     r->state.is_data = r->state.is_data || state->is_data;
     if (state->is_rows) {
-        if (node->op && node->op->keeps_values && i == 0) {
+        if (node->op && node->op->values.kept && i == 0) {
             r->state.is_rows = true;
             carry(look, &r->state, state->carried);
         } else if (node->n_inputs <= OPERANDS_MAX && is_angle(look, node, i)) {
@@ -454,7 +455,7 @@ static void look_at_operand(struct look *look, struct cm_node *node, int i, stru
     }
     const char *why_not = judge(look, node, i, &passes);
     state = &look->states[value]; /* judging may have moved it */
-    const bool is_table = node->op && node->op->entry == CM_ENTERS_AS_TABLE;
+    const bool is_table = node->op && node->op->layer.entry == CM_ENTERS_AS_TABLE;
     if (passes) {
         carry(look, &r->state, state->carried);
     } else if (why_not) {
@@ -465,8 +466,8 @@ static void look_at_operand(struct look *look, struct cm_node *node, int i, stru
         r->state.is_rows = r->state.is_data = r->state.is_learned = true;
     } else {
         r->state.is_learned = true;
-        if (node->op->entry != CM_ENTERS_AFTER_NORM)
-            count_as_learned(state->carried, entry_names[node->op->entry]);
+        if (node->op->layer.entry != CM_ENTERS_AFTER_NORM)
+            count_as_learned(state->carried, entry_names[node->op->layer.entry]);
     }
 }
 
@@ -474,7 +475,7 @@ static void look_at_node(struct look *look, struct cm_node *node, int depth)
 {
     struct result r = {0};
 
-    if (node->op && node->op->is_constant)
+    if (node->op && node->op->values.is_constant)
         return;
     if (node->graph == look->p->inference && !cm_node_is_needed(node, look->p->predicts, NULL))
         return;
@@ -486,7 +487,7 @@ static void look_at_node(struct look *look, struct cm_node *node, int depth)
     for (int i = 0; i < node->n_inputs; i++)
         if (node->inputs[i].value)
             look_at_operand(look, node, i, &r);
-    if (node->op && node->op->entry == CM_ENTERS_AFTER_NORM)
+    if (node->op && node->op->layer.entry == CM_ENTERS_AFTER_NORM)
         note_norm(look, node);
     if (!r.has_floats)
         r.state.is_data = r.any_data;
@@ -532,11 +533,11 @@ static const struct cm_node *next_affine(struct look *look, cm_value value, enum
 
         if (!op || !cm_node_output(node, 0))
             return NULL;
-        if (op->keeps_values && def->uses->index == 0) {
+        if (op->values.kept && def->uses->index == 0) {
             value = node->outputs[0];
             continue;
         }
-        if (op->entry != entry || node->n_inputs != 2)
+        if (op->layer.entry != entry || node->n_inputs != 2)
             return NULL;
         const struct state *other = state_of(look, node->inputs[1 - def->uses->index].value);
         return other->carried && other->carried->who->is_learned ? node : NULL;
@@ -567,7 +568,7 @@ static void settle_norms(struct look *look)
             if (one->who && left)
                 count_as_constant(one, plain);
             else if (one->who)
-                count_as_learned(one, entry_names[norm->node->op->entry]);
+                count_as_learned(one, entry_names[norm->node->op->layer.entry]);
         }
     }
 }

@@ -30,7 +30,8 @@ static struct cm_trainable *tensor_of(const struct finding *f, cm_value value)
 
         if (i)
             return &f->list->items[i - 1];
-        if (!node || !node->n_inputs || !node->op || !(node->op->keeps_values || node->op->is_copy))
+        if (!node || !node->n_inputs || !node->op ||
+            !(node->op->values.kept || node->op->values.is_copy))
             return NULL;
         value = node->inputs[0].value;
     }
@@ -86,7 +87,7 @@ void cm_trainables_leave_quantized(struct cm_preparation *p, struct cm_trainable
     for (size_t i = 0; i < list->count; i++)
         *cm_map_insert(&f.by_value, p->arena, key_of(&list->items[i].value), NULL) = i + 1;
     for (const struct cm_node *node = p->inference->first; node; node = node->next) {
-        if (!node->op || !node->op->is_quantized)
+        if (!node->op || !node->op->values.is_quantized)
             continue;
         list->is_quantized = true;
         for (int k = 0; k < node->n_inputs; k++)

@@ -11,7 +11,7 @@
 
 const struct cm_tensor_proto *cm_node_constant(struct cm_arena *arena, const struct cm_node *node)
 {
-    if (!node->op || !node->op->is_constant)
+    if (!node->op || !node->op->values.is_constant)
         return NULL;
     const struct cm_attribute_proto *value = cm_node_attr(node, "value");
     const struct cm_attribute_proto *floats = cm_node_attr(node, "value_floats");

@@ -54,9 +54,9 @@ static void note_reads(struct retie *r, const struct cm_graph_proto *graph, int 
 
             if (!matrix)
                 continue;
-            const bool weighs = k < 2 && (op->weights & CM_OPERAND(k)) && depth == 0;
-            const bool table = weighs && k == 0 && op->entry == CM_ENTERS_AS_TABLE;
-            const bool factor = weighs && op->flops && op->entry == CM_ENTERS_BY_PLACE;
+            const bool weighs = k < 2 && (op->layer.weights & CM_OPERAND(k)) && depth == 0;
+            const bool table = weighs && k == 0 && op->layer.entry == CM_ENTERS_AS_TABLE;
+            const bool factor = weighs && op->cost.flops && op->layer.entry == CM_ENTERS_BY_PLACE;
             matrix->is_table = matrix->is_table || table;
             matrix->is_factor = matrix->is_factor || factor;
             matrix->is_read_otherwise = matrix->is_read_otherwise || !(table || factor);

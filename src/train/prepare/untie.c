@@ -99,7 +99,7 @@ static struct group *find_group(struct untie *u, struct merged *merged, struct c
 
 static bool is_weight(const struct cm_op *op, size_t input)
 {
-    return op && input < 32 && (op->weights & CM_OPERAND(input));
+    return op && input < 32 && (op->layer.weights & CM_OPERAND(input));
 }
 
 /* Is a value read as a weight, or the transpose of it, or it in another shape? */
@@ -111,7 +111,7 @@ static bool becomes_weight(const struct untie *u, cm_value value, int *visits)
         if (!node || !node->op || ++*visits > VISITS_MAX)
             continue;
         if (is_weight(node->op, (size_t)use->index) ||
-            (node->op->keeps_values && use->index == 0 && cm_node_output(node, 0) &&
+            (node->op->values.kept && use->index == 0 && cm_node_output(node, 0) &&
              becomes_weight(u, node->outputs[0], visits)))
             return true;
     }
@@ -143,7 +143,7 @@ static bool reads_weight(const struct untie *u, const struct reader *reader, siz
         (node && is_weight(node->op, (size_t)index)))
         return true;
     int visits = 0;
-    return node && node->op && node->op->keeps_values && index == 0 && cm_node_output(node, 0) &&
+    return node && node->op && node->op->values.kept && index == 0 && cm_node_output(node, 0) &&
            becomes_weight(u, node->outputs[0], &visits);
 }
 
@@ -217,8 +217,8 @@ static void find_copy(struct untie *u, const struct reader *reader)
     struct cm_node *node = reader->first;
     struct merged *merged = u->merged[cm_node_input(node, 0)];
 
-    if (!merged || !reader->proto || !node->op || !node->op->is_copy || node->n_outputs != 1 ||
-        cm_map_find(&u->outputs, reader->proto->output.items[0]))
+    if (!merged || !reader->proto || !node->op || !node->op->values.is_copy ||
+        node->n_outputs != 1 || cm_map_find(&u->outputs, reader->proto->output.items[0]))
         return;
     struct group *group = find_group(u, merged, reader->proto->output.items[0]);
     const struct cm_original *original =

@@ -20,7 +20,8 @@ void test_op_facts__of_an_unknown_operator_nothing_is_known(void)
 {
     const struct cm_op *op = op_of("com.example", "Dropout");
 
-    CHECK(op && !op->name && !op->training && !op->work && !op->class_labels && !op->keeps_values);
+    CHECK(op && !op->name && !op->training && !op->cost.work && !op->scores.labels &&
+          !op->values.kept);
     CHECK(op_of("", "NoSuchThing") == op);
 }
 
@@ -41,12 +42,12 @@ static void agrees(const struct cm_op *op)
     const struct cm_training_form *training = op->training;
 
     CHECK(schema);
-    CHECK(has_attribute(schema, op->zero_attribute));
-    CHECK(has_attribute(schema, op->probability_axis));
-    if (op->class_labels) {
-        CHECK(has_attribute(schema, op->class_labels->ignored));
-        CHECK_INT(op->class_labels->scores, 0);
-        CHECK_STRING(operand(schema, op->class_labels->labels),
+    CHECK(has_attribute(schema, op->values.zero_attribute));
+    CHECK(has_attribute(schema, op->scores.probability_axis));
+    if (op->scores.labels) {
+        CHECK(has_attribute(schema, op->scores.labels->ignored));
+        CHECK_INT(op->scores.labels->scores, 0);
+        CHECK_STRING(operand(schema, op->scores.labels->labels),
                      schema->input_count > 1 ? schema->inputs[1].name : "");
     }
     if (!training)
@@ -84,6 +85,6 @@ void test_op_facts__work_is_never_less_than_the_elements_touched(void)
         const struct cm_op *op = cm_op_list[i];
         const struct cm_node node = {
             .op = op, .schema = cm_schema_newest(cm_str(op->domain), cm_str(op->name))};
-        CHECK(!op->work || op->work(&node, &amount) >= 26);
+        CHECK(!op->cost.work || op->cost.work(&node, &amount) >= 26);
     }
 }
