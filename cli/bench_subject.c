@@ -113,11 +113,12 @@ static int open_fed(struct bench_subject *s)
     if (s->fed_model)
         cli_note_newer(s->fed_model);
     if (s->trains && cameo_model_step(s->fed_model, false, &s->fed_step, &err) != CAMEO_OK)
-        return cli_fail_model(s->fed_model, NULL, &err);
+        return cli_fail_model(s->fed_model, &err);
     options.backend = "plain"; /* no plan: nothing is run */
+    options.findings = &cli_found;
     const struct cameo_model *model = s->fed_step ? s->fed_step : model_of(s, s->fed_model);
     if (cameo_session_new(model, &options, &s->fed_session, &err) != CAMEO_OK)
-        return cli_fail_model(model, &options, &err);
+        return cli_fail_found(&err);
     cli_inputs_begin(&s->inputs, "bench", s->fed_session);
     return CLI_YES;
 }
@@ -183,6 +184,7 @@ static int make_ready(struct bench_subject *s)
     struct cameo_trainer_options trainer = CAMEO_TRAINER_OPTIONS_INIT;
     struct cameo_error err;
 
+    session.findings = trainer.findings = &cli_found;
     if (s->trains) {
         trainer.threads = s->threads;
         trainer.memory_limit = s->memory_limit;
@@ -192,7 +194,7 @@ static int make_ready(struct bench_subject *s)
         trainer.allow_not_finite = true; /* made-up data may well diverge */
         return cameo_trainer_new(s->model, &trainer, &s->trainer, &err) == CAMEO_OK
                    ? CLI_YES
-                   : cli_fail_training(s->model, &trainer, &err);
+                   : cli_fail_found(&err);
     }
     session.threads = s->threads;
     session.memory_limit = s->memory_limit;
@@ -200,7 +202,7 @@ static int make_ready(struct bench_subject *s)
     session.without_passes = s->without;
     const struct cameo_model *model = model_of(s, s->model);
     if (cameo_session_new(model, &session, &s->session, &err) != CAMEO_OK)
-        return cli_fail_model(model, &session, &err);
+        return cli_fail_found(&err);
     s->fetches = cli_alloc(cameo_session_output_count(s->session), sizeof *s->fetches);
     return CLI_YES;
 }

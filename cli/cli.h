@@ -101,12 +101,12 @@ enum { CLI_LINES_MAX = 200 }; /* of a list of complaints; the rest is counted */
 /* The same of a call that may have found several reasons: all of them, a line each, and with
  * --json an object of them on stdout. findings may be NULL. */
 int cli_refuse(const struct cameo_findings *findings, const struct cameo_error *err);
-/* The same when a model could not be made ready. options are those of the session, or NULL. */
-int cli_fail_model(const struct cameo_model *model, const struct cameo_session_options *options,
-                   const struct cameo_error *err);
-/* The same of a training that could not be made ready. */
-int cli_fail_training(struct cameo_model *model, const struct cameo_trainer_options *options,
-                      const struct cameo_error *err);
+/* The findings of the call that failed last, where its options name this as their place. */
+extern struct cameo_findings *cli_found;
+/* The same with these, which are freed. */
+int cli_fail_found(const struct cameo_error *err);
+/* The same of a call that lists nothing, with what keeps the model from running. */
+int cli_fail_model(const struct cameo_model *model, const struct cameo_error *err);
 /* "place: reason", a line. */
 void cli_put_finding(FILE *to, const struct cameo_finding *finding);
 /* A note on stderr for each opset that is newer than what we know: what changed in it, if anything,

@@ -188,7 +188,7 @@ static int gather(struct compare_request *r, const struct cameo_session_options 
     int code = CLI_YES;
 
     if (cameo_session_new(r->a, session, &r->session, &err) != CAMEO_OK)
-        return cli_fail_model(r->a, session, &err);
+        return cli_fail_found(&err);
     cli_inputs_begin(&r->inputs, "compare", r->session);
     for (size_t i = 0; i < input_texts.count && code == CLI_YES; i++)
         code = cli_inputs_add(&r->inputs, input_texts.items[i]);
@@ -208,6 +208,7 @@ static int compare_models(struct compare_request *r)
     struct cameo_error err;
     int code = CLI_YES;
 
+    session.findings = &cli_found;
     session.memory_limit = make_options.memory_limit = cli_memory_limit(0);
     make_options.seed = seed;
     for (int part = 0; part < COMPARE_PARTS; part++)
@@ -227,7 +228,7 @@ static int compare_models(struct compare_request *r)
         expected ? cameo_model_compare_values(r->a, r->recorded, r->recorded_count, &o, &c, &err)
                  : cameo_model_compare(r->a, r->b, &o, &c, &err);
     if (status != CAMEO_OK)
-        return cli_fail_model(r->a, &session, &err);
+        return cli_fail_found(&err);
     r->random = r->random || cameo_comparison_made_inputs(c);
     (as_json ? print_json : compare_print)(r, c);
     code = cli_flush(stdout, "standard output");

@@ -119,7 +119,7 @@ static int fail(const struct cameo_model *model, const struct cameo_findings *fi
         errno = write_error;
         return cli_broken("standard output");
     }
-    return findings || train_step ? cli_refuse(findings, err) : cli_fail_model(model, NULL, err);
+    return findings || train_step ? cli_refuse(findings, err) : cli_fail_model(model, err);
 }
 
 static void put_size(const char *what, size_t bytes)

@@ -17,7 +17,7 @@ static int differentiate(const struct cameo_model *model)
     cli_names_split(&wrt, &names);
     if (cameo_model_gradient(model, of, names.items, names.count, portable, &made, &err) !=
         CAMEO_OK)
-        code = cli_fail_model(model, NULL, &err);
+        code = cli_fail_model(model, &err);
     else
         code = cli_save(made, out_path);
     cameo_model_free(made);

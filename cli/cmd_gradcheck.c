@@ -90,7 +90,7 @@ static int feed_and_check(const struct cameo_model *model)
 
     /* The session is there to say what the inputs are. */
     if (cameo_session_new(model, NULL, &session, &err) != CAMEO_OK)
-        return cli_fail_model(model, NULL, &err);
+        return cli_fail_model(model, &err);
     int code = CLI_YES;
     cli_inputs_begin(&inputs, "gradcheck", session);
     inputs.any_type = true;

@@ -76,7 +76,7 @@ static int write_model(const struct cameo_model *model, const char *until, const
     if (status == CAMEO_BAD_ARGUMENT)
         return cli_fail(&err);
     if (status != CAMEO_OK)
-        return cli_fail_model(model, NULL, &err);
+        return cli_fail_model(model, &err);
     if (!until) {
         if (!cli_as_json)
             put_passes(report);

@@ -406,10 +406,11 @@ static int run_main(char **operands, int count)
     options.seed = seed;
     options.expand = expanded;
     options.without_passes = without;
+    options.findings = &cli_found;
     const enum cameo_status opened = cameo_session_new(model, &options, &session, &err);
     cli_note_newer(model); /* a session has seen what there is to note of most models */
     if (opened != CAMEO_OK)
-        code = cli_fail_model(model, &options, &err);
+        code = cli_fail_found(&err);
     else
         code = feed_and_run(operands[0], session);
     cameo_session_free(session);

@@ -16,7 +16,7 @@ static int write_step(const struct cameo_model *model, const char *path)
     }
     cli_note_newer(model);
     const int code = cameo_model_step(model, portable, &step, &err) != CAMEO_OK
-                         ? cli_fail_model(model, NULL, &err)
+                         ? cli_fail_model(model, &err)
                          : cli_save(step, out_path);
     cameo_model_free(step);
     return code;

@@ -301,8 +301,9 @@ static int open_trainer(struct train_run *run)
     options.seed = settings.seed;
     options.without_passes = settings.without;
     options.with_passes = settings.recompute ? "recompute" : NULL;
+    options.findings = &cli_found;
     if (cameo_trainer_new(run->model, &options, &run->trainer, &err) != CAMEO_OK)
-        return cli_fail_training(run->model, &options, &err);
+        return cli_fail_found(&err);
     return CLI_YES;
 }
 

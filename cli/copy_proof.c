@@ -163,13 +163,13 @@ static int compare_part(const struct cameo_model *a, const struct cameo_model *b
     struct cameo_compare_options o = CAMEO_COMPARE_OPTIONS_INIT;
     struct cameo_error err;
 
+    session.findings = &cli_found;
     session.memory_limit = make.memory_limit = cli_memory_limit(0);
     o.parts = 1u << part;
     o.relative = o.absolute = 0;
     o.make = &make;
     o.session = &session;
-    return cameo_model_compare(a, b, &o, out, &err) == CAMEO_OK ? CLI_YES
-                                                                : cli_fail_model(a, &session, &err);
+    return cameo_model_compare(a, b, &o, out, &err) == CAMEO_OK ? CLI_YES : cli_fail_found(&err);
 }
 
 static int refuse_part(const struct cameo_comparison *c, enum cameo_compare_part part,

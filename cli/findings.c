@@ -5,6 +5,7 @@
 #include <string.h>
 
 bool cli_as_json;
+struct cameo_findings *cli_found;
 
 /* ---- as text ---- */
 
@@ -114,39 +115,22 @@ int cli_refuse(const struct cameo_findings *findings, const struct cameo_error *
     return cli_exit_code(err->status);
 }
 
-/* Takes the findings. */
-static int fail_with(struct cameo_findings *findings, const struct cameo_error *err)
+int cli_fail_found(const struct cameo_error *err)
 {
-    const int code = cli_refuse(findings, err);
+    const int code = cli_refuse(cli_found, err);
 
-    cameo_findings_free(findings);
+    cameo_findings_free(cli_found);
+    cli_found = NULL;
     return code;
 }
 
-static bool is_of_the_model(const struct cameo_error *err)
+int cli_fail_model(const struct cameo_model *model, const struct cameo_error *err)
 {
-    return err->status == CAMEO_BAD_MODEL || err->status == CAMEO_UNSUPPORTED;
-}
+    const bool about = err->status == CAMEO_BAD_MODEL || err->status == CAMEO_UNSUPPORTED;
 
-int cli_fail_model(const struct cameo_model *model, const struct cameo_session_options *options,
-                   const struct cameo_error *err)
-{
-    struct cameo_findings *findings = NULL;
-
-    if (is_of_the_model(err) && cameo_model_blockers(model, options, &findings, NULL) != CAMEO_OK)
-        findings = NULL;
-    return fail_with(findings, err);
-}
-
-int cli_fail_training(struct cameo_model *model, const struct cameo_trainer_options *options,
-                      const struct cameo_error *err)
-{
-    struct cameo_findings *findings = NULL;
-
-    if (is_of_the_model(err) &&
-        cameo_model_training_blockers(model, options, &findings, NULL) != CAMEO_OK)
-        findings = NULL;
-    return fail_with(findings, err);
+    if (about && cameo_model_blockers(model, NULL, &cli_found, NULL) != CAMEO_OK)
+        cli_found = NULL;
+    return cli_fail_found(err);
 }
 
 void cli_note_newer(const struct cameo_model *model)

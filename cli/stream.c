@@ -41,7 +41,7 @@ static bool show(void *arg, int64_t done, int64_t samples)
 int cli_stream_fail(const struct cameo_error *err)
 {
     cli_stream_clear();
-    return cli_fail_model(cli_stream.model, &cli_stream.session, err);
+    return cli_fail_found(err);
 }
 
 int cli_stream_open(const char *command, const char *path)
@@ -63,6 +63,7 @@ int cli_stream_open(const char *command, const char *path)
     s->session.threads = (int)(s->threads < 1024 ? s->threads : 1024);
     s->session.memory_limit = cli_memory_limit(s->memory_limit);
     s->session.backend = s->backend;
+    s->session.findings = &cli_found;
     cli_reads_all(&s->data);
     if (cameo_dataset_open_files(s->data.items, s->data.count, &data, &s->dataset, &err) !=
         CAMEO_OK)

@@ -1372,16 +1372,19 @@ struct cameo_session_options {
     /* Refuse operators that are not core, and run none of the passes that make such: for a model
      * that was expanded to core operators. */
     bool core_only;
+    /* Receives all that keeps the session from being made, for the caller to free: the message has
+     * as many as fit. NULL where the message says all, or the call succeeds. NULL: nobody asks. */
+    struct cameo_findings **findings;
 };
 
 #define CAMEO_SESSION_OPTIONS_INIT                                                                 \
     {                                                                                              \
-        sizeof(struct cameo_session_options), 0, 0, 0, 0, 0, false, 0, false                       \
+        sizeof(struct cameo_session_options), 0, 0, 0, 0, 0, false, 0, false, 0                    \
     }
 
 /* Makes the model ready. All that cannot run (an operator, a version, a type) is named in one
- * message, each with its node and the reason, as far as a message reaches; cameo_model_blockers has
- * no such limit. options may be NULL. */
+ * message, each with its node and the reason, as far as a message reaches; the findings of the
+ * options have no such limit. options may be NULL. */
 CAMEO_API enum cameo_status cameo_session_new(const struct cameo_model *model,
                                               const struct cameo_session_options *options,
                                               struct cameo_session **out, struct cameo_error *err);
@@ -1793,16 +1796,18 @@ struct cameo_trainer_options {
     /* Passes to leave out, and passes to run that run on request only ("recompute"): names, parted
      * by commas; NULL: none. */
     const char *without_passes, *with_passes;
+    /* As for sessions: receives all that keeps the trainer from being made. */
+    struct cameo_findings **findings;
 };
 
 #define CAMEO_TRAINER_OPTIONS_INIT                                                                 \
     {                                                                                              \
-        sizeof(struct cameo_trainer_options), 0, 0, 0, 0, 0, false, false, 0, 0                    \
+        sizeof(struct cameo_trainer_options), 0, 0, 0, 0, 0, false, false, 0, 0, 0                 \
     }
 
 /* Makes a model with training info ready. Everything that stands in the way (a binding that names
  * nothing, a type that does not fit, an operator or a gradient that is missing) is in one message,
- * as far as a message reaches; cameo_model_training_blockers has no such limit. options may be
+ * as far as a message reaches; the findings of the options have no such limit. options may be
  * NULL. */
 CAMEO_API enum cameo_status cameo_trainer_new(struct cameo_model *model,
                                               const struct cameo_trainer_options *options,

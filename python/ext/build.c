@@ -57,6 +57,14 @@ PyObject *ext_raise_with(const struct ext_state *state, const struct cameo_error
     return NULL;
 }
 
+PyObject *ext_raise_listed(const struct ext_state *state, const struct cameo_error *err,
+                           struct cameo_findings *findings)
+{
+    ext_raise_with(state, err, findings);
+    cameo_findings_free(findings);
+    return NULL;
+}
+
 long long ext_whole(PyObject *number)
 {
     if (PyLong_Check(number)) /* of others, an __index__ could change what is being read */

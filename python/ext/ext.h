@@ -35,6 +35,9 @@ PyObject *ext_raise(const struct ext_state *state, const struct cameo_error *err
 /* The same with everything that stands in the way, as the exception's findings. */
 PyObject *ext_raise_with(const struct ext_state *state, const struct cameo_error *err,
                          const struct cameo_findings *findings);
+/* The same with findings of the caller's, which are freed. */
+PyObject *ext_raise_listed(const struct ext_state *state, const struct cameo_error *err,
+                           struct cameo_findings *findings);
 /* A list of rows; NULL gives an empty one. */
 PyObject *ext_findings(const struct cameo_findings *findings);
 

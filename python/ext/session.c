@@ -30,6 +30,7 @@ static PyObject *session_new(PyTypeObject *type, PyObject *args, PyObject *keywo
     int threads = 0, expand = 0;
     Py_ssize_t limit = 0;
     unsigned long long seed = 0;
+    struct cameo_findings *findings = NULL;
     enum cameo_status status;
 
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!|$inzKzp", names, state->model_type, &model,
@@ -38,6 +39,7 @@ static PyObject *session_new(PyTypeObject *type, PyObject *args, PyObject *keywo
         return NULL;
     options.threads = threads;
     options.memory_limit = (size_t)limit;
+    options.findings = &findings;
     options.seed = seed;
     options.expand = expand;
     const struct cameo_model *inside = ((struct ext_model *)model)->model;
@@ -49,7 +51,7 @@ static PyObject *session_new(PyTypeObject *type, PyObject *args, PyObject *keywo
         Py_INCREF(model); /* for good: constants that a kernel was called with are its memory */
     if (status != CAMEO_OK) {
         ext_model_leave(used);
-        return ext_raise(state, &err);
+        return ext_raise_listed(state, &err, findings);
     }
     const allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     struct ext_session *self = (struct ext_session *)alloc(type, 0);

@@ -14,6 +14,7 @@ static PyObject *trainer_new(PyTypeObject *type, PyObject *args, PyObject *keywo
     struct ext_state *state = ext_state_of(type);
     struct cameo_trainer_options options = CAMEO_TRAINER_OPTIONS_INIT;
     struct cameo_trainer *trainer = NULL;
+    struct cameo_findings *findings = NULL;
     struct cameo_error err;
     PyObject *model;
     int threads = 0, gradients = 0;
@@ -27,6 +28,7 @@ static PyObject *trainer_new(PyTypeObject *type, PyObject *args, PyObject *keywo
         return NULL;
     options.threads = threads;
     options.memory_limit = (size_t)limit;
+    options.findings = &findings;
     options.seed = seed;
     options.gradients = gradients;
     struct cameo_model *inside = ((struct ext_model *)model)->model;
@@ -38,7 +40,7 @@ static PyObject *trainer_new(PyTypeObject *type, PyObject *args, PyObject *keywo
         Py_INCREF(model); /* for good: constants that a kernel was called with are its memory */
     if (status != CAMEO_OK) {
         ext_model_leave(used);
-        return ext_raise(state, &err);
+        return ext_raise_listed(state, &err, findings);
     }
     const allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     struct ext_trainer *self = (struct ext_trainer *)alloc(type, 0);

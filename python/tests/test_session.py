@@ -204,6 +204,14 @@ many ({', '.join(f'float {name}' for name in names)}) => ({', '.join(f'float y{i
         self.assertLessEqual(rows[0]["begin_ns"], rows[0]["end_ns"])
         self.assertIn(1, {row["depth"] for row in cameo.Session(LOOP, without="regions").profile(SHORT)})
 
+    def test_all_that_cannot_run_is_listed(self):
+        model = cameo.load(ADD.replace("Add", "my.One").replace('"" : 17', '"" : 17, "my" : 1'))
+        with self.assertRaises(cameo.Error) as caught:
+            cameo.Session(model)
+        found, = caught.exception.findings
+        self.assertEqual((found.rule, found.severity), ("run", "violation"))
+        self.assertIn("my.One", found.place)
+
     def test_memory_does_not_grow(self):
         session = cameo.Session(ADD)
         x = numpy.ones(100, numpy.float32)

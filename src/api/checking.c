@@ -190,15 +190,21 @@ enum cm_status cm_api_findings(const struct cameo_model *model, const struct cm_
     return made;
 }
 
+enum cm_status cm_api_refused(const struct cameo_model *model, const struct cm_findings *list,
+                              enum cm_status status, struct cameo_findings **out,
+                              struct cm_error *err)
+{
+    struct cm_error why = *err;
+
+    if (out && status && cm_api_findings(model, list, status, out, &why) != CM_OK)
+        *out = NULL; /* the message has as many as fit */
+    return status;
+}
+
 enum cm_status cm_api_refuse(const struct cameo_model *model, const struct cm_findings *list,
                              struct cameo_findings **out, struct cm_error *err)
 {
-    const enum cm_status status = cm_findings_fail(list, err);
-    struct cm_error unused;
-
-    if (out && cm_api_findings(model, list, status, out, &unused) != CM_OK)
-        *out = NULL; /* the message has as many as fit */
-    return status;
+    return cm_api_refused(model, list, cm_findings_fail(list, err), out, err);
 }
 
 /* ---- the rules ---- */

@@ -92,6 +92,7 @@ const struct cm_registry *cm_api_operators(const struct cameo_registry *given,
                                            const struct cm_model_file *file);
 /* Whose kernels run, with versions: a backend by name, or all that there are. */
 const char *cm_api_backend_versions(struct cm_arena *arena, const char *only);
+enum cm_status cm_api_check_threads(int threads, struct cm_error *err) CM_MUST_CHECK;
 /* Is there a backend of this name? NULL: whatever is fastest. */
 enum cm_status cm_api_check_backend(const char *name, struct cm_error *err) CM_MUST_CHECK;
 
@@ -110,6 +111,10 @@ enum cm_status cm_api_check_graph(const struct cm_graph *graph, struct cm_findin
 enum cm_status cm_api_findings(const struct cameo_model *model, const struct cm_findings *list,
                                enum cm_status status, struct cameo_findings **out,
                                struct cm_error *err) CM_MUST_CHECK;
+/* The same of a call that failed with status: out, which may be NULL, receives the list. */
+enum cm_status cm_api_refused(const struct cameo_model *model, const struct cm_findings *list,
+                              enum cm_status status, struct cameo_findings **out,
+                              struct cm_error *err) CM_MUST_CHECK;
 /* Fails with the list, which out receives unless it is NULL. */
 enum cm_status cm_api_refuse(const struct cameo_model *model, const struct cm_findings *list,
                              struct cameo_findings **out, struct cm_error *err) CM_MUST_CHECK;

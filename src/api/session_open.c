@@ -12,6 +12,7 @@
 
 struct new_call {
     struct cameo_session *session;
+    struct cameo_session_options options;
     struct cm_findings findings; /* in the session's arena */
     struct cm_error err;
 };
@@ -220,6 +221,14 @@ static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
     return CM_OK;
 }
 
+enum cm_status cm_api_check_threads(int threads, struct cm_error *err)
+{
+    return threads >= 0 && threads <= 4096
+               ? CM_OK
+               : cm_fail(err, CM_BAD_ARGUMENT, "%d threads: expected 0 (all cores) to 4096",
+                         threads);
+}
+
 enum cm_status cm_api_check_backend(const char *name, struct cm_error *err)
 {
     char known[400] = "";
@@ -244,24 +253,32 @@ static enum cm_status check_options(struct cameo_session_options *options,
 {
     *options = (struct cameo_session_options)CAMEO_SESSION_OPTIONS_INIT;
     CM_TRY(cm_api_options(options, sizeof *options, given, err));
-    if (options->threads < 0 || options->threads > 4096)
-        return cm_fail(err, CM_BAD_ARGUMENT, "%d threads: expected 0 (all cores) to 4096",
-                       options->threads);
+    CM_TRY(cm_api_check_threads(options->threads, err));
     return cm_api_check_backend(options->backend, err);
 }
 
-/* What there is of the session, for cameo_session_free; NULL when there was no memory for it. */
+/* call->session is what there is of the session, for cameo_session_free; or NULL. */
 static enum cm_status open_session(struct new_call *call, const struct cameo_model *model,
                                    const struct cameo_session_options *options)
 {
-    struct cameo_session *session = cm_calloc(1, sizeof *session);
+    const enum cm_status status = check_options(&call->options, options, &call->err);
 
-    if (!session)
+    if (call->options.findings)
+        *call->options.findings = NULL;
+    CM_TRY(status);
+    call->session = cm_calloc(1, sizeof *call->session);
+    if (!call->session)
         return cm_fail(&call->err, CM_NO_MEMORY, "no memory for a session");
-    call->session = session;
-    session->model = model;
-    CM_TRY(check_options(&session->options, options, &call->err));
+    call->session->model = model;
+    call->session->options = call->options;
     return cm_api_locked(model, new_guarded, call, &call->err);
+}
+
+/* Did it end in what the list holds? When a budget gave out, the list is gone with its arena. */
+static bool is_listed(enum cm_status status, const struct cm_findings *list)
+{
+    return status == CM_OK || status == CM_BAD_MODEL || status == CM_UNSUPPORTED ||
+           ((status == CM_BAD_ARGUMENT || status == CM_NOT_FOUND) && list->total);
 }
 
 enum cameo_status cameo_session_new(const struct cameo_model *model,
@@ -273,22 +290,15 @@ enum cameo_status cameo_session_new(const struct cameo_model *model,
     struct new_call call = {.session = NULL};
     enum cm_status status = open_session(&call, model, options);
 
-    *out = NULL;
+    *out = status ? NULL : call.session;
+    if (status == CM_OK)
+        cm_api_log_ready(model, "a session", call.options.backend);
+    else if (call.options.findings && is_listed(status, &call.findings))
+        status = cm_api_refused(model, &call.findings, status, call.options.findings, &call.err);
     status = cm_api_about(model, status, &call.err);
     if (status)
         cameo_session_free(call.session);
-    else
-        *out = call.session;
-    if (status == CM_OK)
-        cm_api_log_ready(model, "a session", call.session->options.backend);
     return cm_api_done(status, &call.err, err);
-}
-
-/* Did it end in what the list holds? When a budget gave out, the list is gone with its arena. */
-static bool is_listed(enum cm_status status, const struct cm_findings *list)
-{
-    return status == CM_OK || status == CM_BAD_MODEL || status == CM_UNSUPPORTED ||
-           ((status == CM_BAD_ARGUMENT || status == CM_NOT_FOUND) && list->total);
 }
 
 enum cameo_status cameo_model_blockers(const struct cameo_model *model,

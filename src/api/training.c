@@ -7,6 +7,7 @@
 
 struct new_call {
     struct cameo_trainer *trainer;
+    struct cameo_trainer_options options;
     struct cm_findings findings; /* in the trainer's arena */
     struct cm_error err;
 };
@@ -94,23 +95,6 @@ static void keep_text(struct cm_arena *arena, const char **text)
     *text = *text ? cm_arena_str(arena, cm_str(*text)).data : NULL;
 }
 
-/* Makes the trainer of the graph that the preparation made, if that is still the model. Otherwise
- * the trainer imports the model, which reports all blockers. */
-static bool take_prepared(struct new_call *call, struct cm_model_file *file,
-                          const struct cm_trainer_options *given)
-{
-    struct cameo_trainer *t = call->trainer;
-    struct cm_trainer_options options = *given;
-    struct cm_findings unheard = {.arena = &t->arena};
-    struct cm_error unsaid = {0};
-
-    options.prepared = t->model->prepared;
-    options.findings = &unheard;
-    t->model->prepared = NULL;
-    return options.prepared && !t->options.registry &&
-           cm_trainer_new(&t->arena, file, &options, &t->trainer, &unsaid) == CM_OK;
-}
-
 static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
 {
     struct new_call *call = arg;
@@ -121,7 +105,7 @@ static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
     keep_text(&t->arena, &t->options.backend);
     keep_text(&t->arena, &t->options.without_passes);
     keep_text(&t->arena, &t->options.with_passes);
-    const struct cm_trainer_options options = {
+    struct cm_trainer_options options = {
         .threads = t->options.threads,
         .memory_limit = t->options.memory_limit,
         .backend = t->options.backend,
@@ -137,36 +121,46 @@ static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
         return cm_fail(&call->err, CM_NO_MEMORY, "no memory for the operators");
     struct cm_model_file *file;
     CM_TRY(cm_api_today(t->model->file, &t->arena, &file, &call->err));
-    if (!take_prepared(call, file, &options))
-        CM_TRY(cm_trainer_new(&t->arena, file, &options, &t->trainer, &call->err));
+    if (!t->options.registry) /* the graph that the preparation made, if that is still the model */
+        options.prepared = t->model->prepared;
+    t->model->prepared = NULL;
+    CM_TRY(cm_trainer_new(&t->arena, file, &options, &t->trainer, &call->err));
     describe(t);
     return CM_OK;
 }
 
-static enum cm_status check_options(struct cameo_trainer *t,
-                                    const struct cameo_trainer_options *options,
-                                    struct cm_error *err)
+static enum cm_status check_options(struct cameo_trainer_options *options,
+                                    const struct cameo_trainer_options *given, struct cm_error *err)
 {
-    t->options = (struct cameo_trainer_options)CAMEO_TRAINER_OPTIONS_INIT;
-    CM_TRY(cm_api_options(&t->options, sizeof t->options, options, err));
-    if (t->options.threads < 0 || t->options.threads > 4096)
-        return cm_fail(err, CM_BAD_ARGUMENT, "%d threads: expected 0 (all cores) to 4096",
-                       t->options.threads);
-    if (t->options.backend && strcmp(t->options.backend, "plain") == 0)
+    *options = (struct cameo_trainer_options)CAMEO_TRAINER_OPTIONS_INIT;
+    CM_TRY(cm_api_options(options, sizeof *options, given, err));
+    if (options->backend && strcmp(options->backend, "plain") == 0)
         return cm_fail(err, CM_BAD_ARGUMENT, "the backend 'plain' runs models and cannot train");
-    return cm_api_check_backend(t->options.backend, err);
+    CM_TRY(cm_api_check_threads(options->threads, err));
+    return cm_api_check_backend(options->backend, err);
 }
 
-/* What there is of the trainer, for cameo_trainer_free; NULL when there was no memory for it. */
+/* call->trainer is what there is of the trainer, for cameo_trainer_free; or NULL. */
 static enum cm_status open_trainer(struct new_call *call, struct cameo_model *model,
                                    const struct cameo_trainer_options *options)
 {
+    const enum cm_status status = check_options(&call->options, options, &call->err);
+
+    if (call->options.findings)
+        *call->options.findings = NULL;
+    CM_TRY(status);
     call->trainer = cm_calloc(1, sizeof *call->trainer);
     if (!call->trainer)
         return cm_fail(&call->err, CM_NO_MEMORY, "no memory for a trainer");
     call->trainer->model = model;
-    CM_TRY(check_options(call->trainer, options, &call->err));
+    call->trainer->options = call->options;
     return cm_api_locked(model, new_guarded, call, &call->err);
+}
+
+/* When memory gave out, the list is gone with its arena. */
+static bool is_listed(enum cm_status status)
+{
+    return status == CM_OK || status == CM_BAD_MODEL || status == CM_UNSUPPORTED;
 }
 
 enum cameo_status cameo_trainer_new(struct cameo_model *model,
@@ -178,18 +172,17 @@ enum cameo_status cameo_trainer_new(struct cameo_model *model,
     struct new_call call = {.trainer = NULL};
     enum cm_status status = open_trainer(&call, model, options);
 
-    *out = NULL;
+    *out = status ? NULL : call.trainer;
+    if (status == CM_OK)
+        cm_api_log_ready(model, "a trainer", call.options.backend);
+    else if (call.options.findings && is_listed(status))
+        status = cm_api_refused(model, &call.findings, status, call.options.findings, &call.err);
     status = cm_api_about(model, status, &call.err);
     if (status)
         cameo_trainer_free(call.trainer);
-    else
-        *out = call.trainer;
-    if (status == CM_OK)
-        cm_api_log_ready(model, "a trainer", call.trainer->options.backend);
     return cm_api_done(status, &call.err, err);
 }
 
-/* When memory gave out, the list is gone with its arena. */
 enum cameo_status cameo_model_training_blockers(struct cameo_model *model,
                                                 const struct cameo_trainer_options *options,
                                                 struct cameo_findings **out,
@@ -201,7 +194,7 @@ enum cameo_status cameo_model_training_blockers(struct cameo_model *model,
     enum cm_status status = open_trainer(&call, model, options);
 
     *out = NULL;
-    if (status == CM_OK || status == CM_BAD_MODEL || status == CM_UNSUPPORTED)
+    if (is_listed(status))
         status = cm_api_findings(model, &call.findings, status, out, &call.err);
     cameo_trainer_free(call.trainer);
     return cm_api_done(status, &call.err, err);

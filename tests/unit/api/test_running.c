@@ -283,6 +283,14 @@ void test_blockers__the_list_is_longer_than_a_message(void)
     CHECK_INT(unknown, NODES / 2);
     CHECK_INT(types, NODES / 2);
     cameo_findings_free(findings);
+
+    struct cameo_session_options options = CAMEO_SESSION_OPTIONS_INIT;
+    struct cameo_session *session;
+    options.findings = &findings;
+    CHECK_INT(cameo_session_new(model, &options, &session, &err), CAMEO_UNSUPPORTED);
+    CHECK_INT(cameo_findings_count(findings), NODES);
+    CHECK(strstr(err.message, "for 300 reasons"));
+    cameo_findings_free(findings);
     cameo_model_free(model);
 }
 
@@ -296,6 +304,11 @@ void test_blockers__a_model_that_runs_has_none(void)
     CHECK_INT(cameo_findings_count(findings), 0);
     cameo_findings_free(findings);
     struct cameo_session_options options = CAMEO_SESSION_OPTIONS_INIT;
+    struct cameo_session *session;
+    options.findings = &findings;
+    CHECK_INT(cameo_session_new(model, &options, &session, &err), CAMEO_OK);
+    CHECK(findings == NULL);
+    cameo_session_free(session);
     options.backend = "abacus";
     CHECK_INT(cameo_model_blockers(model, &options, &findings, &err), CAMEO_BAD_ARGUMENT);
     CHECK(findings == NULL);

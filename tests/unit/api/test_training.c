@@ -282,6 +282,12 @@ void test_training__all_blockers_are_listed(void)
     CHECK_STRING(cameo_findings_at(findings, 0)->place.data, "training_info[0].update_binding");
     CHECK_STRING(cameo_findings_at(findings, 0)->rule.data, "train");
     cameo_findings_free(findings);
+    struct cameo_trainer_options options = CAMEO_TRAINER_OPTIONS_INIT;
+    struct cameo_trainer *trainer;
+    options.findings = &findings;
+    CHECK(cameo_trainer_new(model, &options, &trainer, &err) != CAMEO_OK);
+    CHECK_INT(cameo_findings_count(findings), COUNT + 1);
+    cameo_findings_free(findings);
     cameo_model_free(model);
 
     model = load_text(line);
