@@ -314,7 +314,7 @@ static bool make_operands(const struct layer *l, struct operands *o)
     const size_t batch = (size_t)(l->kernel ? l->batch : l->rows);
     o->x = floats(batch * (size_t)l->channels * (size_t)l->size * (size_t)l->size);
     o->w = floats(weights_of(l));
-    o->packed = floats(weights_of(l) * 12 + 4096);
+    o->packed = floats(weights_of(l) * CAMEO_PANEL_COLUMNS + 4096);
     o->y = floats(batch * (size_t)l->results * places);
     o->scratch = floats(CAMEO_SCRATCH_BYTES / sizeof(float));
     return o->x && o->w && o->packed && o->y && o->scratch;
