@@ -34,35 +34,35 @@ void *memset(void *to, int byte, size_t bytes);
 #define KERNEL_UNROLL _Pragma("GCC unroll 16")
 #endif
 
-/* KERNEL_HEIGHTS(X): tiles X(rows, vectors of columns), highest first, down to one row. The heights
- * that fit after each other in CAMEO_PANEL_ROWS rows come first. Their sums, the vectors of B and
- * an element of A are in registers.
+/* KERNEL_HEIGHTS(X): tiles X(rows, vectors of columns, vectors of a narrow tile), highest first,
+ * down to one row. The heights that fit after each other in CAMEO_PANEL_ROWS rows come first. Their
+ * sums, the vectors of B and an element of A are in registers.
  *
  * Of convolutions whose vectors lie along channels, direct.inc: tiles are two runs of KERNEL_RUN
  * places (one less than a multiple of four) by KERNEL_ACROSS vectors. */
 #if defined(__AVX512F__)
 #define KERNEL_VECTOR     64
-#define KERNEL_HEIGHTS(X) X(12, 2) X(8, 2) X(4, 4) X(2, 4) X(1, 4)
+#define KERNEL_HEIGHTS(X) X(12, 2, 1) X(8, 2, 1) X(4, 4, 1) X(2, 4, 1) X(1, 4, 1)
 #define KERNEL_RUN        7
 #define KERNEL_ACROSS     2
 #elif defined(__AVX2__) || defined(__AVX__)
 #define KERNEL_VECTOR     32
-#define KERNEL_HEIGHTS(X) X(6, 2) X(4, 2) X(2, 4) X(1, 4)
+#define KERNEL_HEIGHTS(X) X(6, 2, 1) X(4, 2, 1) X(2, 4, 1) X(1, 4, 1)
 #define KERNEL_RUN        3
 #define KERNEL_ACROSS     2
 #elif defined(__ARM_NEON) || defined(__riscv_vector)
 #define KERNEL_VECTOR     16
-#define KERNEL_HEIGHTS(X) X(6, 4) X(4, 4) X(2, 4) X(1, 4)
+#define KERNEL_HEIGHTS(X) X(6, 4, 1) X(4, 4, 1) X(2, 4, 1) X(1, 4, 1)
 #define KERNEL_RUN        3
 #define KERNEL_ACROSS     4
 #elif defined(__SSE2__) || defined(__wasm_simd128__)
 #define KERNEL_VECTOR     16
-#define KERNEL_HEIGHTS(X) X(4, 2) X(2, 4) X(1, 4)
+#define KERNEL_HEIGHTS(X) X(4, 2, 1) X(2, 4, 1) X(1, 4, 1)
 #define KERNEL_RUN        3
 #define KERNEL_ACROSS     2
 #else /* registers of one element: four are a vector */
 #define KERNEL_VECTOR     16
-#define KERNEL_HEIGHTS(X) X(4, 1) X(2, 2) X(1, 2)
+#define KERNEL_HEIGHTS(X) X(4, 1, 1) X(2, 2, 1) X(1, 2, 1)
 #define KERNEL_RUN        3
 #define KERNEL_ACROSS     1
 #endif

@@ -9,6 +9,7 @@
 #include "base/machine.h"
 #include "base/number.h"
 #include "base/parallel.h"
+#include "kernels/target.h"
 
 #include <string.h>
 
@@ -49,22 +50,11 @@ struct tile_height {
 
 /* ---- panels ---- */
 
-typedef float four __attribute__((vector_size(16), aligned(1), may_alias));
-
-/* to[j][i] = from[i][j] for four of each. */
-static void transpose_four(const cm_loose_float *from, int64_t from_row, float *to, int64_t to_row)
-{
-    const four a = *(const four *)from, b = *(const four *)(from + from_row);
-    const four c = *(const four *)(from + 2 * from_row), d = *(const four *)(from + 3 * from_row);
-    const four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
-    const four cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
-    const four ab2 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-    const four cd2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-    *(four *)to = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
-    *(four *)(to + to_row) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
-    *(four *)(to + 2 * to_row) = __builtin_shufflevector(ab2, cd2, 0, 1, 4, 5);
-    *(four *)(to + 3 * to_row) = __builtin_shufflevector(ab2, cd2, 2, 3, 6, 7);
-}
+#define REAL           float
+#define FOUR_ALIGNMENT 1
+#define NAME(x)        x##_loose
+#include "kernels/turn.inc"
+#undef NAME
 
 /* One panel: `columns` of B, zeros after them. */
 static void pack_panel(int64_t k, int64_t columns, const cm_loose_float *b, int64_t row,
@@ -79,7 +69,7 @@ static void pack_panel(int64_t k, int64_t columns, const cm_loose_float *b, int6
     if (whole && row == 1)
         for (; i + FOUR <= k; i += FOUR)
             for (int64_t j = 0; j < PANEL; j += FOUR)
-                transpose_four(b + j * column + i, column, to + i * PANEL + j, PANEL);
+                transpose_four_loose(b + j * column + i, column, to + i * PANEL + j, PANEL);
     for (; i < k; i++)
         for (int64_t j = 0; j < PANEL; j++)
             to[i * PANEL + j] = j < columns ? b[i * row + j * column] : 0;
@@ -87,35 +77,32 @@ static void pack_panel(int64_t k, int64_t columns, const cm_loose_float *b, int6
 
 /* ---- tiles ---- */
 
-#define JOIN_(a, b) a##_##b
-#define JOIN(a, b)  JOIN_(a, b)
-#define TILE(name)  JOIN(name, TILE_MACHINE)
+#define TILE         struct tile
+#define TILE_B       cm_loose_float
+#define TILE_AT_ONCE 4 /* what counts them takes the place of multiplications */
+#define HEIGHT       struct tile_height
 
-#define TILE_MACHINE plain
+/* A narrow tile is as wide as a panel. */
+#define NAME(x) x##_plain
 #define TILE_TARGET
 #define LANES 4
 #if defined(__aarch64__) /* 32 registers */
-#define TILE_SUMS(X)    X(6, 4) X(4, 4) X(2, 8) X(2, 4) X(1, 8) X(1, 4)
 #define TILE_HEIGHTS(X) X(6, 4, 4) X(4, 4, 4) X(2, 8, 4) X(1, 8, 4)
 #else
-#define TILE_SUMS(X)    X(4, 2) X(2, 4) X(1, 8) X(1, 4)
 #define TILE_HEIGHTS(X) X(4, 2, 2) X(2, 4, 4) X(1, 8, 4)
 #endif
 #include "backends/cpu/sgemm_tile.inc"
 
 #ifdef CM_FOR_AVX2
-#define TILE_MACHINE    avx2
+#define NAME(x)         x##_avx2
 #define TILE_TARGET     CM_FOR_AVX2
 #define LANES           8
-#define TILE_SUMS(X)    X(6, 2) X(4, 2) X(2, 4) X(2, 2) X(1, 8) X(1, 2)
 #define TILE_HEIGHTS(X) X(6, 2, 2) X(4, 2, 2) X(2, 4, 2) X(1, 8, 2)
 #include "backends/cpu/sgemm_tile.inc"
 
-#define TILE_MACHINE avx512
-#define TILE_TARGET  CM_FOR_AVX512
-#define LANES        16
-#define TILE_SUMS(X)                                                                               \
-    X(12, 2) X(12, 1) X(8, 2) X(8, 1) X(4, 2) X(4, 1) X(2, 4) X(2, 1) X(1, 4) X(1, 1)
+#define NAME(x)         x##_avx512
+#define TILE_TARGET     CM_FOR_AVX512
+#define LANES           16
 #define TILE_HEIGHTS(X) X(12, 2, 1) X(8, 2, 1) X(4, 2, 1) X(2, 4, 1) X(1, 4, 1)
 #include "backends/cpu/sgemm_tile.inc"
 
@@ -227,7 +214,7 @@ static CM_ALWAYS_INLINE void gather(const float *a, int64_t a_column, int64_t k,
     for (int64_t i = 0; i < k; i++, a += a_column, copy += rows) {
         int r = 0;
         for (; r + FOUR <= rows; r += FOUR)
-            *(four *)(copy + r) = *(const four *)(a + r);
+            *(four_loose *)(copy + r) = *(const four_loose *)(a + r);
         for (; r < rows; r++)
             copy[r] = a[r];
     }
