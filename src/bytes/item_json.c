@@ -16,7 +16,7 @@ struct printer {
     size_t most, visited;
 };
 
-enum { PRINT_MAX = 256 << 20 };
+enum { PRINT_MAX = 256 << 20, KEY_MAX = 200 };
 
 static bool is_full(const struct printer *p)
 {
@@ -47,12 +47,31 @@ static void put_quoted(struct printer *p, struct cm_str text)
 
 static void print(struct printer *p, const struct cm_item *item, int depth);
 
-static void print_key(struct printer *p, const struct cm_item *key)
+/* What is printed by now, cut after `most` bytes where there are clearly more. */
+static struct cm_str printed(struct printer *p)
 {
-    if (key && key->kind == CM_ITEM_TEXT)
+    if (p->text.count > p->most + 40) {
+        p->text.count = p->most;
+        while (p->text.count && ((unsigned char)p->text.items[p->text.count] & 0xc0) == 0x80)
+            p->text.count--;
+        put(p, CM_STR("..."));
+    }
+    put(p, (struct cm_str){"", 1});
+    return (struct cm_str){p->text.items, p->text.count - 1};
+}
+
+/* A key that is no text may hold the map that it is a key of, so it counts towards the same depth
+ * and the same walk. */
+static void print_key(struct printer *p, const struct cm_item *key, int depth)
+{
+    if (key && key->kind == CM_ITEM_TEXT) {
         put_quoted(p, key->text);
-    else
-        put_quoted(p, cm_item_json(p->arena, key, 200));
+    } else {
+        struct printer of_key = {.arena = p->arena, .most = KEY_MAX, .visited = p->visited};
+        print(&of_key, key, depth + 1);
+        p->visited = of_key.visited;
+        put_quoted(p, printed(&of_key));
+    }
     put(p, CM_STR(": "));
 }
 
@@ -63,7 +82,7 @@ static void print_entries(struct printer *p, const struct cm_item *item, bool ke
         if (i)
             put(p, CM_STR(", "));
         if (keys)
-            print_key(p, item->entries.items[i].key);
+            print_key(p, item->entries.items[i].key, depth);
         print(p, item->entries.items[i].value, depth + 1);
     }
     put(p, keys ? CM_STR("}") : CM_STR("]"));
@@ -156,14 +175,7 @@ struct cm_str cm_item_json(struct cm_arena *arena, const struct cm_item *item, s
     struct printer p = {.arena = arena, .most = most ? most : PRINT_MAX};
 
     print(&p, item, 0);
-    if (most && p.text.count > most + 40) {
-        p.text.count = most;
-        while (p.text.count && ((unsigned char)p.text.items[p.text.count] & 0xc0) == 0x80)
-            p.text.count--;
-        put(&p, CM_STR("..."));
-    }
-    put(&p, (struct cm_str){"", 1});
-    return (struct cm_str){p.text.items, p.text.count - 1};
+    return printed(&p);
 }
 
 /* ---- reading ---- */
