@@ -116,6 +116,10 @@ class Run:
             print_input(found)
 
 
+def broken_inputs(program):
+    return set((CRASHES / program.name).glob("*"))
+
+
 def committed(program):
     folder = ROOT / "tests/fuzz/corpus" / program.name
     return [folder] if folder.is_dir() else []
@@ -185,9 +189,13 @@ class Target:
         """Of all seeds those that add coverage: one pass over them, once."""
         self.corpus.mkdir(parents=True, exist_ok=True)
         folders = [f for f in (*committed(self.program), SEEDS / self.program.name) if f.is_dir()]
+        before = broken_inputs(self.program)
         run = Run(self.program, [self.corpus, *folders], ["-merge=1"])
         self.facts["seconds"] += run.seconds
         self.facts["merged"] = run.ok
+        for path in sorted(broken_inputs(self.program) - before):  # a merge goes on after them
+            print(f"FAIL {self.program.name}: a seed breaks it: {path.relative_to(ROOT)}")
+            self.facts["findings"].append({"what": "a seed breaks it", "inputs": [str(path.relative_to(ROOT))]})
 
     def step(self, seconds):
         if not self.facts["merged"]:
