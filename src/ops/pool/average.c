@@ -4,7 +4,6 @@
 #include "ops/pool/planes.h"
 #include "ops/pool/pool_grad.h"
 #include "ops/pool/spread.h"
-#include "tensor/element_types.h"
 
 #include <math.h>
 
@@ -16,50 +15,35 @@ typedef double finish_fn(const struct sum_pool *pool, double sum, const int64_t 
 struct sum_pool {
     struct cm_planes planes;
     bool count_pads; /* padding counts in the divisor of the mean */
-    double p;        /* of the norm */
+    int64_t p;       /* of the norm; 0: a mean */
     finish_fn *finish;
-    cm_plane_fn *const *by_type;
 };
 
-/* Sums are made in double. The expression turns the element v into its term. */
-#define SUM_ROW(TAG, ctype, name, expression)                                                      \
-    static void name##_##TAG(const struct cm_planes *planes, const void *from, void *to,           \
-                             int64_t *indices, int64_t base)                                       \
-    {                                                                                              \
-        const struct sum_pool *pool = (const struct sum_pool *)planes;                             \
-        const ctype *x = from;                                                                     \
-        ctype *y = to;                                                                             \
-        const int last = planes->window.rank - 1;                                                  \
-        const int64_t step = planes->window.dilation[last];                                        \
-        int64_t at[CM_MAX_RANK] = {0}, low[CM_MAX_RANK], high[CM_MAX_RANK], tap[CM_MAX_RANK];      \
-        (void)indices, (void)base;                                                                 \
-        for (int64_t o = 0; o < planes->out_plane; o++) {                                          \
-            double sum = 0;                                                                        \
-            if (cm_planes_clip(planes, at, low, high)) {                                           \
-                memcpy(tap, low, (size_t)(last + 1) * sizeof tap[0]);                              \
-                do {                                                                               \
-                    const ctype *row = x;                                                          \
-                    for (int i = 0; i < last; i++)                                                 \
-                        row += tap[i] * planes->x_strides[i];                                      \
-                    for (int64_t t = low[last]; t < high[last]; t += step) {                       \
-                        const double v = (double)row[t];                                           \
-                        sum += (expression);                                                       \
-                    }                                                                              \
-                } while (cm_planes_next_tap(planes, last, tap, low, high));                        \
-            }                                                                                      \
-            y[o] = (ctype)pool->finish(pool, sum, at);                                             \
-            cm_planes_next_window(planes, at);                                                     \
-        }                                                                                          \
+static double term(const struct sum_pool *pool, double v)
+{
+    switch (pool->p) {
+    case 0:
+        return v;
+    case 1:
+        return fabs(v);
+    case 2:
+        return v * v;
+    default:
+        return pow(fabs(v), (double)pool->p);
     }
-#define SUM_PLANES(name, expression)                                                               \
-    CM_FLOAT_TYPES(SUM_ROW, name, expression)                                                      \
-    static cm_plane_fn *const name##_planes[CM_DTYPE_COUNT] = {                                    \
-        CM_FLOAT_TYPES(CM_LOOP_ENTRY, name, ())};
+}
 
-SUM_PLANES(plain, v)
-SUM_PLANES(magnitude, fabs(v))
-SUM_PLANES(square, v *v)
-SUM_PLANES(power, pow(fabs(v), pool->p))
+#define T         float
+#define FOR(name) float_##name
+#include "ops/pool/sum_plane.inc"
+#define T         double
+#define FOR(name) double_##name
+#include "ops/pool/sum_plane.inc"
+
+static cm_plane_fn *const planes_of[CM_DTYPE_COUNT] = {
+    [CM_FLOAT] = float_plane,
+    [CM_DOUBLE] = double_plane,
+};
 
 static double finish_mean(const struct sum_pool *pool, double sum, const int64_t *at)
 {
@@ -81,7 +65,7 @@ static double finish_square(const struct sum_pool *pool, double sum, const int64
 static double finish_power(const struct sum_pool *pool, double sum, const int64_t *at)
 {
     (void)at;
-    return pow(sum, 1 / pool->p);
+    return pow(sum, 1 / (double)pool->p);
 }
 
 /* The member of the family that a node is. */
@@ -95,16 +79,15 @@ static enum cm_status sum_pool_prepare(struct cm_call *call)
 {
     struct sum_pool *pool = cm_call_state(call, sizeof *pool);
     const struct member *member = call->op->arg;
+    pool->p = 0;
     pool->finish = finish_mean;
-    pool->by_type = plain_planes;
     pool->count_pads = cm_node_int(call->node, "count_include_pad") != 0;
     if (member->norm) {
         const int64_t p = cm_node_int(call->node, "p");
         if (p < 1)
             return cm_call_fail(call, CM_BAD_MODEL, "p is %lld, must be at least 1", (long long)p);
-        pool->p = (double)p;
+        pool->p = p;
         pool->finish = p == 1 ? finish_sum : p == 2 ? finish_square : finish_power;
-        pool->by_type = p == 1 ? magnitude_planes : p == 2 ? square_planes : power_planes;
     }
     return cm_planes_plan(call, member->global, &pool->planes);
 }
@@ -112,7 +95,7 @@ static enum cm_status sum_pool_prepare(struct cm_call *call)
 static enum cm_status sum_pool_run(struct cm_call *call)
 {
     const struct sum_pool *pool = call->state;
-    return cm_planes_run(call, &pool->planes, pool->by_type);
+    return cm_planes_run(call, &pool->planes, planes_of);
 }
 
 /* dy * y^(1 - p), which has the derivative by x less its factor |x|^(p - 1) sign(x); 0 where y is,

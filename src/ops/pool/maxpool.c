@@ -3,7 +3,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/pool/planes.h"
 #include "ops/pool/pool_grad.h"
-#include "tensor/element_types.h"
 #include "tensor/half.h"
 
 #include <math.h>
@@ -32,51 +31,32 @@ static enum cm_status globalmaxpool_prepare(struct cm_call *call)
     return cm_planes_plan(call, true, &pool->planes);
 }
 
-/* NaN wins, and the first of equal maxima. */
-#define MAXPOOL_ROW(TAG, ctype, name, lowest)                                                      \
-    static void name##_##TAG(const struct cm_planes *planes, const void *from, void *to,           \
-                             int64_t *indices, int64_t base)                                       \
-    {                                                                                              \
-        const struct maxpool *pool = (const struct maxpool *)planes;                               \
-        const ctype *x = from;                                                                     \
-        ctype *y = to;                                                                             \
-        const int rank = planes->window.rank;                                                      \
-        int64_t at[CM_MAX_RANK] = {0}, low[CM_MAX_RANK], high[CM_MAX_RANK], tap[CM_MAX_RANK];      \
-        for (int64_t o = 0; o < planes->out_plane; o++) {                                          \
-            ctype best = lowest;                                                                   \
-            int64_t where = -1;                                                                    \
-            if (cm_planes_clip(planes, at, low, high)) {                                           \
-                memcpy(tap, low, (size_t)rank * sizeof tap[0]);                                    \
-                do {                                                                               \
-                    int64_t offset = 0, index = 0;                                                 \
-                    for (int i = 0; i < rank; i++) {                                               \
-                        offset += tap[i] * planes->x_strides[i];                                   \
-                        index += tap[i] * pool->index_strides[i];                                  \
-                    }                                                                              \
-                    const ctype v = x[offset];                                                     \
-                    if (where < 0 || v > best || (v != v && best == best)) {                       \
-                        best = v;                                                                  \
-                        where = index;                                                             \
-                    }                                                                              \
-                } while (cm_planes_next_tap(planes, rank, tap, low, high));                        \
-            }                                                                                      \
-            y[o] = best;                                                                           \
-            if (indices)                                                                           \
-                indices[o] = where < 0 ? base : base + where;                                      \
-            cm_planes_next_window(planes, at);                                                     \
-        }                                                                                          \
-    }
-
-MAXPOOL_ROW(FLOAT, float, maxpool, -INFINITY)
-MAXPOOL_ROW(DOUBLE, double, maxpool, -INFINITY)
-MAXPOOL_ROW(INT8, int8_t, maxpool, INT8_MIN)
-MAXPOOL_ROW(UINT8, uint8_t, maxpool, 0)
+#define T         float
+#define LOWEST    -INFINITY
+#define IS_NAN(x) isnan(x)
+#define FOR(name) float_##name
+#include "ops/pool/max_plane.inc"
+#define T         double
+#define LOWEST    -INFINITY
+#define IS_NAN(x) isnan(x)
+#define FOR(name) double_##name
+#include "ops/pool/max_plane.inc"
+#define T         int8_t
+#define LOWEST    INT8_MIN
+#define IS_NAN(x) false
+#define FOR(name) int8_##name
+#include "ops/pool/max_plane.inc"
+#define T         uint8_t
+#define LOWEST    0
+#define IS_NAN(x) false
+#define FOR(name) uint8_##name
+#include "ops/pool/max_plane.inc"
 
 static cm_plane_fn *const maxpool_planes[CM_DTYPE_COUNT] = {
-    [CM_FLOAT] = maxpool_FLOAT,
-    [CM_DOUBLE] = maxpool_DOUBLE,
-    [CM_INT8] = maxpool_INT8,
-    [CM_UINT8] = maxpool_UINT8,
+    [CM_FLOAT] = float_plane,
+    [CM_DOUBLE] = double_plane,
+    [CM_INT8] = int8_plane,
+    [CM_UINT8] = uint8_plane,
 };
 
 static enum cm_status maxpool_run(struct cm_call *call)
