@@ -223,11 +223,17 @@ static bool fits_columns(struct cm_call *call)
            cm_call_decline(call, "the window is wider than %d", COLUMNS);
 }
 
+/* Without oneDNN. */
+static bool accepts_rest(struct cm_call *call)
+{
+    return pool_window_accepts(call, call->in[X], call->out[0], false) && fits_columns(call);
+}
+
 static bool accepts_forward(struct cm_call *call)
 {
     if (call->n_out < 2 || !call->out[1]) /* oneDNN is faster, and reads any layout */
         return cm_call_decline(call, "the indices are not wanted");
-    return pool_window_accepts(call, call->in[X], call->out[0], false) && fits_columns(call);
+    return accepts_rest(call);
 }
 
 static bool accepts_backward(struct cm_call *call)
@@ -265,7 +271,7 @@ static enum cm_status run_forward(struct cm_call *call)
     struct max_call c = {.window = &state->window,
                          .x = call->in[X]->data,
                          .y = call->out[0]->data,
-                         .indices = call->out[1]->data,
+                         .indices = call->n_out > 1 && call->out[1] ? call->out[1]->data : NULL,
                          .index_strides = state->index_strides};
     cm_parallel(state->window.units, state->window.units_at_once, max_units, &c);
     return CM_OK;
@@ -283,7 +289,7 @@ static enum cm_status run_backward(struct cm_call *call)
 }
 
 CM_KERNEL(cpu, MaxPool, .label = "float pooling", .accepts = accepts_forward,
-          .prepare = prepare_forward, .run = run_forward);
+          .accepts_rest = accepts_rest, .prepare = prepare_forward, .run = run_forward);
 CM_KERNEL_IN(cpu, "ai.cameo", MaxPoolGradFromX, .label = "pooling gradient",
              .accepts = accepts_backward, .prepare = prepare_backward, .run = run_backward,
              .layouts = CM_LAYOUT_CHOSEN);
