@@ -92,4 +92,12 @@ static CM_ALWAYS_INLINE float cm_muladd(enum cm_machine machine, float a, float 
     return a * b + c;
 }
 
+/* Defines name, which calls the build for this machine of what CM_BUILDS defined; arguments are
+ * those of the builds, in parentheses. */
+#define CM_CALL_BUILDS(name, parameters, arguments)                                                \
+    static void name parameters                                                                    \
+    {                                                                                              \
+        name##_builds[cm_this_machine()] arguments;                                                \
+    }
+
 #endif

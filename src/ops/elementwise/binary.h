@@ -15,43 +15,45 @@
 typedef void cm_binary_fn(int64_t count, const void *a, int64_t step_a, const void *b,
                           int64_t step_b, void *y, const double *p);
 
+/* R is the C type of the result, T that of the operands; A and B are elements i of the operands. */
+#define CM_BINARY_EACH(A, B, expression)                                                           \
+    {                                                                                              \
+        CM_NO_OVERLAP                                                                              \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            const T a = (A), b = (B);                                                              \
+            ys[i] = (R)(expression);                                                               \
+        }                                                                                          \
+    }
+#define CM_BINARY_ONE(expression)                                                                  \
+    {                                                                                              \
+        const T a = as[0], b = bs[0];                                                              \
+        const R y = (R)(expression);                                                               \
+        for (int64_t i = 0; i < count; i++)                                                        \
+            ys[i] = y;                                                                             \
+    }
 /* The loops are the same one with the steps known, which is what lets the compiler vectorize
- * them. R is the C type of the result, T that of the operands. */
+ * them. */
+#define CM_BINARY_STEPS(expression)                                                                \
+    const T first_a = count > 0 ? as[0] : (T){0}, first_b = count > 0 ? bs[0] : (T){0};            \
+    if (step_a && step_b)                                                                          \
+        CM_BINARY_EACH(as[i], bs[i], expression)                                                   \
+    else if (step_a)                                                                               \
+        CM_BINARY_EACH(as[i], first_b, expression)                                                 \
+    else if (step_b)                                                                               \
+        CM_BINARY_EACH(first_a, bs[i], expression)                                                 \
+    else                                                                                           \
+        CM_BINARY_ONE(expression)
 #define CM_BINARY_BODY(ctype, result, expression)                                                  \
     typedef ctype T;                                                                               \
     typedef result R;                                                                              \
     const T *as = from_a, *bs = from_b;                                                            \
     R *ys = to;                                                                                    \
     (void)p;                                                                                       \
-    if (step_a && step_b) {                                                                        \
-        CM_NO_OVERLAP                                                                              \
-        for (int64_t i = 0; i < count; i++) {                                                      \
-            const T a = as[i], b = bs[i];                                                          \
-            ys[i] = (R)(expression);                                                               \
-        }                                                                                          \
-    } else if (step_a) {                                                                           \
-        const T b = bs[0];                                                                         \
-        CM_NO_OVERLAP                                                                              \
-        for (int64_t i = 0; i < count; i++) {                                                      \
-            const T a = as[i];                                                                     \
-            ys[i] = (R)(expression);                                                               \
-        }                                                                                          \
-    } else if (step_b) {                                                                           \
-        const T a = as[0];                                                                         \
-        CM_NO_OVERLAP                                                                              \
-        for (int64_t i = 0; i < count; i++) {                                                      \
-            const T b = bs[i];                                                                     \
-            ys[i] = (R)(expression);                                                               \
-        }                                                                                          \
-    } else {                                                                                       \
-        const T a = as[0], b = bs[0];                                                              \
-        const R y = (R)(expression);                                                               \
-        for (int64_t i = 0; i < count; i++)                                                        \
-            ys[i] = y;                                                                             \
-    }
+    CM_BINARY_STEPS(expression)
 #define CM_BINARY_PARAMETERS                                                                       \
     int64_t count, const void *from_a, int64_t step_a, const void *from_b, int64_t step_b,         \
         void *to, const double *p
+#define CM_BINARY_ARGUMENTS count, from_a, step_a, from_b, step_b, to, p
 /* Defines <name>_FLOAT and its kin. */
 #define CM_BINARY_LOOP(name, TAG, ctype, result, expression)                                       \
     static CM_BUILT_##TAG void name##_##TAG(CM_BINARY_PARAMETERS)                                  \
@@ -65,12 +67,8 @@ typedef void cm_binary_fn(int64_t count, const void *a, int64_t step_a, const vo
         (void)machine;                                                                             \
         CM_BINARY_BODY(ctype, result, expression)                                                  \
     }                                                                                              \
-    CM_BUILDS(name##_##TAG, (CM_BINARY_PARAMETERS),                                                \
-              (machine, count, from_a, step_a, from_b, step_b, to, p))                             \
-    static void name##_##TAG(CM_BINARY_PARAMETERS)                                                 \
-    {                                                                                              \
-        name##_##TAG##_builds[cm_this_machine()](count, from_a, step_a, from_b, step_b, to, p);    \
-    }
+    CM_BUILDS(name##_##TAG, (CM_BINARY_PARAMETERS), (machine, CM_BINARY_ARGUMENTS))                \
+    CM_CALL_BUILDS(name##_##TAG, (CM_BINARY_PARAMETERS), (CM_BINARY_ARGUMENTS))
 /* Floats and doubles, floats per machine. */
 #define CM_BINARY_FLOATS(name, expression)                                                         \
     CM_BINARY_BUILDS(name, FLOAT, float, float, expression)                                        \

@@ -11,35 +11,30 @@
 #define CUBIC          0.044715
 
 /* The loop over a slope, of which there is a function per type: that of floats is built per
- * machine.
- */
+ * machine. */
+#define SLOPE_PARAMETERS const struct cm_element_loop *loop, const struct cm_elements *e
+#define SLOPE_EACH(ANY_ORDER, slope, DY, X)                                                        \
+    {                                                                                              \
+        ANY_ORDER                                                                                  \
+        for (int64_t i = 0; i < e->count; i++)                                                     \
+            dxs[i] = dys[DY] * slope(machine, xs[X], loop->p);                                     \
+    }
 #define SLOPE_LOOP(name, TAG, ctype, ANY_ORDER)                                                    \
-    static CM_ALWAYS_INLINE void name##_##TAG##_on(                                                \
-        enum cm_machine machine, const struct cm_element_loop *loop, const struct cm_elements *e)  \
+    static CM_ALWAYS_INLINE void name##_##TAG##_on(enum cm_machine machine, SLOPE_PARAMETERS)      \
     {                                                                                              \
         const ctype *dys = e->in[0], *xs = e->in[1];                                               \
-        const int64_t step_dy = e->step[0], step_x = e->step[1];                                   \
-        const double *p = loop->p;                                                                 \
         ctype *dxs = e->out;                                                                       \
-        if (step_dy == 1 && step_x == 1) {                                                         \
-            ANY_ORDER                                                                              \
-            for (int64_t i = 0; i < e->count; i++)                                                 \
-                dxs[i] = dys[i] * name##_of_##TAG(machine, xs[i], p);                              \
-            return;                                                                                \
-        }                                                                                          \
-        for (int64_t i = 0; i < e->count; i++)                                                     \
-            dxs[i] = dys[i * step_dy] * name##_of_##TAG(machine, xs[i * step_x], p);               \
+        if (e->step[0] == 1 && e->step[1] == 1)                                                    \
+            SLOPE_EACH(ANY_ORDER, name##_of_##TAG, i, i)                                           \
+        else                                                                                       \
+            SLOPE_EACH(, name##_of_##TAG, i * e->step[0], i * e->step[1])                          \
     }
 #define SLOPE_LOOPS(name)                                                                          \
     SLOPE_LOOP(name, FLOAT, float, CM_ANY_ORDER)                                                   \
     SLOPE_LOOP(name, DOUBLE, double, )                                                             \
-    CM_BUILDS(name##_FLOAT, (const struct cm_element_loop *loop, const struct cm_elements *e),     \
-              (machine, loop, e))                                                                  \
-    static void name##_FLOAT(const struct cm_element_loop *loop, const struct cm_elements *e)      \
-    {                                                                                              \
-        name##_FLOAT_builds[cm_this_machine()](loop, e);                                           \
-    }                                                                                              \
-    static void name##_DOUBLE(const struct cm_element_loop *loop, const struct cm_elements *e)     \
+    CM_BUILDS(name##_FLOAT, (SLOPE_PARAMETERS), (machine, loop, e))                                \
+    CM_CALL_BUILDS(name##_FLOAT, (SLOPE_PARAMETERS), (loop, e))                                    \
+    static void name##_DOUBLE(SLOPE_PARAMETERS)                                                    \
     {                                                                                              \
         name##_DOUBLE_on(CM_PLAIN, loop, e);                                                       \
     }

@@ -36,18 +36,15 @@ static int64_t to_integer(double v)
 typedef void power_fn(int64_t n, const void *x, int64_t step_x, const void *e, int64_t step_e,
                       void *y);
 
+#define POWER_PARAMETERS                                                                           \
+    int64_t n, const void *from, int64_t step_x, const void *by, int64_t step_e, void *to
 #define POWER_LOOP(name, ctype, etype, expression)                                                 \
-    static void name(int64_t n, const void *from, int64_t step_x, const void *by, int64_t step_e,  \
-                     void *to)                                                                     \
+    static void name(POWER_PARAMETERS)                                                             \
     {                                                                                              \
-        typedef ctype T;                                                                           \
-        const T *xs = from;                                                                        \
-        const etype *es = by;                                                                      \
-        T *ys = to;                                                                                \
         for (int64_t i = 0; i < n; i++) {                                                          \
-            const T x = xs[i * step_x];                                                            \
-            const etype e = es[i * step_e];                                                        \
-            ys[i] = (T)(expression);                                                               \
+            const ctype x = ((const ctype *)from)[i * step_x];                                     \
+            const etype e = ((const etype *)by)[i * step_e];                                       \
+            ((ctype *)to)[i] = (ctype)(expression);                                                \
         }                                                                                          \
     }
 POWER_LOOP(power_float_double, float, double, pow((double)x, e))
@@ -67,8 +64,7 @@ enum { BLOCK = 256 };
 
 /* Squares and cubes, by far the most frequent powers, are products: whatever repeats, one element
  * or none. n is a block at most. */
-static void power_float_float(int64_t n, const void *from, int64_t step_x, const void *by,
-                              int64_t step_e, void *to)
+static void power_float_float(POWER_PARAMETERS)
 {
     const float *xs = from, *es = by;
     float *ys = to, powers[BLOCK];

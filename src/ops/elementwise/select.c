@@ -48,51 +48,34 @@ struct pair {
     uint64_t halves[2]; /* sixteen bytes: a string's view, a complex128 */
 };
 
-/* The first loops are the last one with the steps known, which is what lets the compiler vectorize
- * them. */
-#define SELECT(Name, ctype)                                                                        \
-    static CM_ALWAYS_INLINE void Name##_on(enum cm_machine machine, const struct cm_elements *e)   \
-    {                                                                                              \
-        const uint8_t *condition = e->in[0];                                                       \
-        const ctype *x = e->in[1], *y = e->in[2];                                                  \
-        ctype *to = e->out;                                                                        \
-        (void)machine;                                                                             \
-        if (e->step[0] && e->step[1] && e->step[2]) {                                              \
-            CM_NO_OVERLAP                                                                          \
-            for (int64_t i = 0; i < e->count; i++)                                                 \
-                to[i] = condition[i] ? x[i] : y[i];                                                \
-        } else if (e->step[0] && (e->step[1] || e->step[2])) {                                     \
-            const bool where = e->step[1];                                                         \
-            const ctype other = where ? *y : *x, *some = where ? x : y;                            \
-            CM_NO_OVERLAP                                                                          \
-            for (int64_t i = 0; i < e->count; i++)                                                 \
-                to[i] = (condition[i] != 0) == where ? some[i] : other;                            \
-        } else {                                                                                   \
-            for (int64_t i = 0; i < e->count; i++)                                                 \
-                to[i] = condition[i * e->step[0]] ? x[i * e->step[1]] : y[i * e->step[2]];         \
-        }                                                                                          \
-    }
-/* Built per machine, or for any. */
-#define SELECT_BUILDS(Name, ctype)                                                                 \
-    SELECT(Name, ctype)                                                                            \
-    CM_BUILDS(Name, (const struct cm_elements *e), (machine, e))                                   \
-    static void Name(const struct cm_element_loop *loop, const struct cm_elements *e)              \
+#define T         uint8_t
+#define FOR(name) select_1_##name
+#include "ops/elementwise/select_loop.inc"
+#define T         uint16_t
+#define FOR(name) select_2_##name
+#include "ops/elementwise/select_loop.inc"
+#define T         uint32_t
+#define FOR(name) select_4_##name
+#include "ops/elementwise/select_loop.inc"
+#define T         uint64_t
+#define FOR(name) select_8_##name
+#include "ops/elementwise/select_loop.inc"
+#define T         struct pair
+#define FOR(name) select_16_##name
+#include "ops/elementwise/select_loop.inc"
+CM_BUILDS(select_4, (const struct cm_elements *e), (machine, e))
+
+#define SELECT(width, call)                                                                        \
+    static void select_##width(const struct cm_element_loop *loop, const struct cm_elements *e)    \
     {                                                                                              \
         (void)loop;                                                                                \
-        Name##_builds[cm_this_machine()](e);                                                       \
+        call;                                                                                      \
     }
-#define SELECT_PLAIN(Name, ctype)                                                                  \
-    SELECT(Name, ctype)                                                                            \
-    static void Name(const struct cm_element_loop *loop, const struct cm_elements *e)              \
-    {                                                                                              \
-        (void)loop;                                                                                \
-        Name##_on(CM_PLAIN, e);                                                                    \
-    }
-SELECT_PLAIN(select_1, uint8_t)
-SELECT_PLAIN(select_2, uint16_t)
-SELECT_BUILDS(select_4, uint32_t)
-SELECT_PLAIN(select_8, uint64_t)
-SELECT_PLAIN(select_16, struct pair)
+SELECT(1, select_1_on(CM_PLAIN, e))
+SELECT(2, select_2_on(CM_PLAIN, e))
+SELECT(4, select_4_builds[cm_this_machine()](e))
+SELECT(8, select_8_on(CM_PLAIN, e))
+SELECT(16, select_16_on(CM_PLAIN, e))
 
 static bool select_of_width(size_t width, struct cm_element_loop *loop)
 {

@@ -14,19 +14,16 @@
 typedef void cm_unary_fn(int64_t count, const void *x, void *y, const double *p);
 
 /* Defines <name>_FLOAT and its kin and the table <name>_loops. In the expression x is the element,
- * T its C type, p the parameters; R is the C type of the result. */
+ * T its C type, p the parameters. */
+#define CM_UNARY_PARAMETERS int64_t count, const void *from, void *to, const double *p
 #define CM_UNARY_LOOP_TO(name, TAG, ctype, result, expression)                                     \
-    static CM_BUILT_##TAG void name##_##TAG(int64_t count, const void *from, void *to,             \
-                                            const double *p)                                       \
+    static CM_BUILT_##TAG void name##_##TAG(CM_UNARY_PARAMETERS)                                   \
     {                                                                                              \
         typedef ctype T;                                                                           \
-        typedef result R;                                                                          \
-        const T *xs = from;                                                                        \
-        R *ys = to;                                                                                \
         (void)p;                                                                                   \
         for (int64_t i = 0; i < count; i++) {                                                      \
-            const T x = xs[i];                                                                     \
-            ys[i] = (R)(expression);                                                               \
+            const T x = ((const T *)from)[i];                                                      \
+            ((result *)to)[i] = (result)(expression);                                              \
         }                                                                                          \
     }
 #define CM_UNARY_LOOP(name, TAG, ctype, expression)                                                \
@@ -45,24 +42,21 @@ static CM_ALWAYS_INLINE float cm_either(bool first, float a, float b)
 }
 /* The loop of floats built per machine: the expression may use functions of tensor/vector_math.h,
  * with `machine`. */
-#define CM_MATH_LOOP(name, in_floats)                                                              \
-    static CM_ALWAYS_INLINE void name##_floats_on(enum cm_machine machine, int64_t count,          \
-                                                  const float *xs, float *ys, const double *p)     \
-    {                                                                                              \
+#define CM_MATH_EACH(in_floats)                                                                    \
+    CM_ANY_ORDER                                                                                   \
+    for (int64_t i = 0; i < count; i++) {                                                          \
         typedef float T;                                                                           \
-        (void)machine, (void)p;                                                                    \
-        CM_ANY_ORDER                                                                               \
-        for (int64_t i = 0; i < count; i++) {                                                      \
-            const T x = xs[i];                                                                     \
-            ys[i] = (in_floats);                                                                   \
-        }                                                                                          \
-    }                                                                                              \
-    CM_BUILDS(name##_floats, (int64_t count, const float *xs, float *ys, const double *p),         \
-              (machine, count, xs, ys, p))                                                         \
-    static void name##_FLOAT(int64_t count, const void *from, void *to, const double *p)           \
-    {                                                                                              \
-        name##_floats_builds[cm_this_machine()](count, from, to, p);                               \
+        const T x = ((const T *)from)[i];                                                          \
+        ((T *)to)[i] = (in_floats);                                                                \
     }
+#define CM_MATH_LOOP(name, in_floats)                                                              \
+    static CM_ALWAYS_INLINE void name##_FLOAT_on(enum cm_machine machine, CM_UNARY_PARAMETERS)     \
+    {                                                                                              \
+        (void)machine, (void)p;                                                                    \
+        CM_MATH_EACH(in_floats)                                                                    \
+    }                                                                                              \
+    CM_BUILDS(name##_FLOAT, (CM_UNARY_PARAMETERS), (machine, count, from, to, p))                  \
+    CM_CALL_BUILDS(name##_FLOAT, (CM_UNARY_PARAMETERS), (count, from, to, p))
 /* And of doubles as they are written. */
 #define CM_MATH_LOOPS(name, in_floats, in_doubles)                                                 \
     CM_MATH_LOOP(name, in_floats)                                                                  \
