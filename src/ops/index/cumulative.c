@@ -32,25 +32,13 @@ typedef void step_fn(int64_t n, int64_t steps, int64_t stride, const void *x, vo
                      bool exclusive);
 
 #define STEPS(ctype, total, expression)                                                            \
-    typedef ctype T;                                                                               \
-    typedef total A;                                                                               \
-    const T *xs = from;                                                                            \
-    A *ts = totals;                                                                                \
-    T *ys = to;                                                                                    \
-    for (int64_t k = 0; k < steps; k++, xs += stride, ys += stride) {                              \
-        if (exclusive) {                                                                           \
-            for (int64_t i = 0; i < n; i++) {                                                      \
-                const A x = (A)xs[i], t = ts[i];                                                   \
-                ts[i] = (expression);                                                              \
-                ys[i] = (T)t;                                                                      \
-            }                                                                                      \
-            continue;                                                                              \
-        }                                                                                          \
+    for (int64_t k = 0; k < steps; k++) {                                                          \
+        const ctype *xs = (const ctype *)from + k * stride;                                        \
         CM_ANY_ORDER                                                                               \
         for (int64_t i = 0; i < n; i++) {                                                          \
-            const A x = (A)xs[i], t = ts[i], next = (expression);                                  \
-            ts[i] = next;                                                                          \
-            ys[i] = (T)next;                                                                       \
+            const total x = (total)xs[i], t = ((total *)totals)[i], next = (expression);           \
+            ((total *)totals)[i] = next;                                                           \
+            ((ctype *)to)[k * stride + i] = (ctype)(exclusive ? t : next);                         \
         }                                                                                          \
     }
 #define PARAMETERS                                                                                 \

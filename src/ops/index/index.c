@@ -4,26 +4,16 @@
 
 #include "base/machine.h"
 
-/* Brings count indices into range, and counts those that are not; built per machine. */
-#define PLACES(name, ctype)                                                                        \
-    static CM_ALWAYS_INLINE void name##_on(enum cm_machine machine, int64_t count,                 \
-                                           const ctype *from, int64_t limit, int64_t *to,          \
-                                           int64_t *wrong)                                         \
-    {                                                                                              \
-        int64_t found = 0;                                                                         \
-        (void)machine;                                                                             \
-        for (int64_t i = 0; i < count; i++) {                                                      \
-            const int64_t index = from[i], at = index < 0 ? index + limit : index;                 \
-            found += at < 0 || at >= limit;                                                        \
-            to[i] = at;                                                                            \
-        }                                                                                          \
-        *wrong = found;                                                                            \
-    }                                                                                              \
-    CM_TWO_BUILDS(name,                                                                            \
-                  (int64_t count, const ctype *from, int64_t limit, int64_t *to, int64_t *wrong),  \
-                  (machine, count, from, limit, to, wrong))
-PLACES(places_of_int32, int32_t)
-PLACES(places_of_int64, int64_t)
+#define T         int32_t
+#define FOR(name) places_of_int32_##name
+#include "ops/index/places.inc"
+#define T         int64_t
+#define FOR(name) places_of_int64_##name
+#include "ops/index/places.inc"
+
+#define PLACES(T) int64_t count, const T *from, int64_t limit, int64_t *to, int64_t *wrong
+CM_TWO_BUILDS(places_of_int32, (PLACES(int32_t)), (machine, count, from, limit, to, wrong))
+CM_TWO_BUILDS(places_of_int64, (PLACES(int64_t)), (machine, count, from, limit, to, wrong))
 
 bool cm_index_places(const struct cm_tensor *indices, int64_t first, int64_t count, int64_t limit,
                      int64_t *to)
@@ -60,14 +50,15 @@ struct pair {
     uint64_t halves[2]; /* sixteen bytes: a string's view, a complex128 */
 };
 
-#define MOVERS(width, ctype)                                                                       \
+#define GATHER(width, ctype)                                                                       \
     static void gather_##width(int64_t count, const void *from, const int64_t *at, void *to)       \
     {                                                                                              \
         const ctype *xs = from;                                                                    \
         ctype *ys = to;                                                                            \
         for (int64_t i = 0; i < count; i++)                                                        \
             ys[i] = xs[at[i]];                                                                     \
-    }                                                                                              \
+    }
+#define SCATTER(width, ctype)                                                                      \
     static void scatter_##width(int64_t count, const void *from, const int64_t *at, void *to)      \
     {                                                                                              \
         const ctype *xs = from;                                                                    \
@@ -75,6 +66,7 @@ struct pair {
         for (int64_t i = 0; i < count; i++)                                                        \
             ys[at[i]] = xs[i];                                                                     \
     }
+#define MOVERS(width, ctype) GATHER(width, ctype) SCATTER(width, ctype)
 MOVERS(1, uint8_t)
 MOVERS(2, uint16_t)
 MOVERS(4, uint32_t)

@@ -36,10 +36,9 @@ static CM_ALWAYS_INLINE uint64_t key_of_float(float value, uint64_t nan_key)
     static void keys_##TAG(const struct cm_tensor *tensor, int64_t first, int64_t count,           \
                            uint64_t nan_key, uint64_t *keys)                                       \
     {                                                                                              \
-        const ctype *xs = (const ctype *)tensor->data + first;                                     \
         (void)nan_key;                                                                             \
         for (int64_t i = 0; i < count; i++) {                                                      \
-            const ctype x = xs[i];                                                                 \
+            const ctype x = ((const ctype *)tensor->data)[first + i];                              \
             keys[i] = (expression);                                                                \
         }                                                                                          \
     }

@@ -29,12 +29,10 @@ bool cm_joining_of(const struct cm_node *node, enum cm_joining *out)
 #define JOIN_LOOP(name, TAG, ctype, expression)                                                    \
     static void name##_##TAG(int64_t count, const void *from, const int64_t *at, void *to)         \
     {                                                                                              \
-        typedef ctype T;                                                                           \
-        const T *bs = from;                                                                        \
-        T *ys = to;                                                                                \
+        ctype *ys = to;                                                                            \
         for (int64_t i = 0; i < count; i++) {                                                      \
-            const T a = ys[at[i]], b = bs[i];                                                      \
-            ys[at[i]] = (T)(expression);                                                           \
+            const ctype a = ys[at[i]], b = ((const ctype *)from)[i];                               \
+            ys[at[i]] = (ctype)(expression);                                                       \
         }                                                                                          \
     }
 #define COMPLEX_TYPES(ROW, name, extra)                                                            \
