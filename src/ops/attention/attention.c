@@ -272,38 +272,16 @@ struct row {
     bool masked; /* all of it */
 };
 
-#define DEFINE_ROW(TAG, ctype, exp_, tanh_)                                                        \
-    static void cap_##TAG(const struct row *row, ctype *s)                                         \
-    {                                                                                              \
-        const ctype cap = (ctype)row->softcap;                                                     \
-        for (int64_t j = 0; j < row->count; j++)                                                   \
-            s[j] = cap * tanh_(s[j] / cap);                                                        \
-    }                                                                                              \
-    static void add_bias_##TAG(const struct row *row, ctype *s)                                    \
-    {                                                                                              \
-        for (int64_t j = 0; j < row->count; j++)                                                   \
-            s[j] += (ctype)row->bias[j];                                                           \
-    }                                                                                              \
-    static void soften_##TAG(const struct row *row, ctype *s)                                      \
-    {                                                                                              \
-        ctype most = (ctype)-INFINITY;                                                             \
-        double sum = 0;                                                                            \
-        for (int64_t j = 0; j < row->count; j++)                                                   \
-            most = s[j] > most ? s[j] : most;                                                      \
-        if (row->masked || most == (ctype)-INFINITY) {                                             \
-            for (int64_t j = 0; j < row->count; j++)                                               \
-                s[j] = row->masked || s[j] == s[j] ? 0 : s[j];                                     \
-            return;                                                                                \
-        }                                                                                          \
-        for (int64_t j = 0; j < row->count; j++) {                                                 \
-            s[j] = exp_(s[j] - most);                                                              \
-            sum += (double)s[j];                                                                   \
-        }                                                                                          \
-        for (int64_t j = 0; j < row->count; j++)                                                   \
-            s[j] = (ctype)((double)s[j] / sum);                                                    \
-    }
-DEFINE_ROW(FLOAT, float, expf, tanhf)
-DEFINE_ROW(DOUBLE, double, exp, tanh)
+#define T         float
+#define EXP       expf
+#define TANH      tanhf
+#define FOR(name) float_##name
+#include "ops/attention/score_row.inc"
+#define T         double
+#define EXP       exp
+#define TANH      tanh
+#define FOR(name) double_##name
+#include "ops/attention/score_row.inc"
 
 static void turn_row(const struct cm_call *call, const struct attention *a, const struct row *row,
                      void *s, int64_t scores_at)
@@ -313,19 +291,19 @@ static void turn_row(const struct cm_call *call, const struct attention *a, cons
     for (enum mode stage = AS_MULTIPLIED; stage <= AS_SOFTMAX; stage++) {
         if (stage == AS_CAPPED && row->softcap > 0) {
             if (in_double)
-                cap_DOUBLE(row, s);
+                double_cap(row, s);
             else
-                cap_FLOAT(row, s);
+                float_cap(row, s);
         } else if (stage == AS_BIASED) {
             if (in_double)
-                add_bias_DOUBLE(row, s);
+                double_add_bias(row, s);
             else
-                add_bias_FLOAT(row, s);
+                float_add_bias(row, s);
         } else if (stage == AS_SOFTMAX) {
             if (in_double)
-                soften_DOUBLE(row, s);
+                double_soften(row, s);
             else
-                soften_FLOAT(row, s);
+                float_soften(row, s);
         }
         if (shown && stage == a->mode)
             cm_line_save(cm_line_at(shown, scores_at), 1, row->count, a->wide, s);

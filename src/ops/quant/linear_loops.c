@@ -8,58 +8,49 @@
 enum { X, SCALE, ZERO };
 enum { GRAIN = 1 << 14 };
 
-/* Limits are set before rounding, where NaN becomes the lowest. Within them, adding 1.5 * 2^23
- * rounds half to even and leaves the integer in the low bits. */
-#define DEFINE_LOOPS(name, ctype, least, greatest)                                                 \
-    static CM_ALWAYS_INLINE void quantize_##name##_on(enum cm_machine machine, int64_t count,      \
-                                                      const float *x, float scale, float zero,     \
-                                                      void *codes)                                 \
-    {                                                                                              \
-        const float low = (float)(least)-zero, high = (float)(greatest)-zero;                      \
-        const int32_t shift = (int32_t)zero - 0x4b400000;                                          \
-        ctype *y = codes;                                                                          \
-        (void)machine;                                                                             \
-        CM_ANY_ORDER                                                                               \
-        for (int64_t i = 0; i < count; i++) {                                                      \
-            float v = x[i] / scale;                                                                \
-            v = v > low ? v : low;                                                                 \
-            v = v < high ? v : high;                                                               \
-            y[i] = (ctype)((int32_t)cm_float_bits(v + 12582912.0f) + shift);                       \
-        }                                                                                          \
-    }                                                                                              \
-    CM_BUILDS(quantize_##name,                                                                     \
-              (int64_t count, const float *x, float scale, float zero, void *codes),               \
-              (machine, count, x, scale, zero, codes))                                             \
-    static CM_ALWAYS_INLINE void dequantize_##name##_on(enum cm_machine machine, int64_t count,    \
-                                                        const void *codes, float scale,            \
-                                                        float zero, float *y)                      \
-    {                                                                                              \
-        const ctype *x = codes;                                                                    \
-        (void)machine;                                                                             \
-        CM_ANY_ORDER                                                                               \
-        for (int64_t i = 0; i < count; i++)                                                        \
-            y[i] = ((float)x[i] - zero) * scale;                                                   \
-    }                                                                                              \
-    CM_BUILDS(dequantize_##name,                                                                   \
-              (int64_t count, const void *codes, float scale, float zero, float *y),               \
-              (machine, count, codes, scale, zero, y))
-DEFINE_LOOPS(uint8, uint8_t, 0, UINT8_MAX)
-DEFINE_LOOPS(int8, int8_t, INT8_MIN, INT8_MAX)
-DEFINE_LOOPS(uint16, uint16_t, 0, UINT16_MAX)
-DEFINE_LOOPS(int16, int16_t, INT16_MIN, INT16_MAX)
+#define T         uint8_t
+#define LEAST     0
+#define GREATEST  UINT8_MAX
+#define FOR(name) uint8_##name
+#include "ops/quant/linear_type.inc"
+#define T         int8_t
+#define LEAST     INT8_MIN
+#define GREATEST  INT8_MAX
+#define FOR(name) int8_##name
+#include "ops/quant/linear_type.inc"
+#define T         uint16_t
+#define LEAST     0
+#define GREATEST  UINT16_MAX
+#define FOR(name) uint16_##name
+#include "ops/quant/linear_type.inc"
+#define T         int16_t
+#define LEAST     INT16_MIN
+#define GREATEST  INT16_MAX
+#define FOR(name) int16_##name
+#include "ops/quant/linear_type.inc"
 
-typedef void quantize_fn(int64_t count, const float *x, float scale, float zero, void *codes);
-typedef void dequantize_fn(int64_t count, const void *codes, float scale, float zero, float *y);
+#define QUANTIZE   int64_t count, const float *x, float scale, float zero, void *codes
+#define DEQUANTIZE int64_t count, const void *codes, float scale, float zero, float *y
+#define BUILDS(type)                                                                               \
+    CM_BUILDS(type##_quantize, (QUANTIZE), (machine, count, x, scale, zero, codes))                \
+    CM_BUILDS(type##_dequantize, (DEQUANTIZE), (machine, count, codes, scale, zero, y))
+BUILDS(uint8)
+BUILDS(int8)
+BUILDS(uint16)
+BUILDS(int16)
+
+typedef void quantize_fn(QUANTIZE);
+typedef void dequantize_fn(DEQUANTIZE);
 
 static const struct code_loops {
     quantize_fn *const *quantize;
     dequantize_fn *const *dequantize;
     size_t size;
 } loops_of[CM_DTYPE_COUNT] = {
-    [CM_UINT8] = {quantize_uint8_builds, dequantize_uint8_builds, 1},
-    [CM_INT8] = {quantize_int8_builds, dequantize_int8_builds, 1},
-    [CM_UINT16] = {quantize_uint16_builds, dequantize_uint16_builds, 2},
-    [CM_INT16] = {quantize_int16_builds, dequantize_int16_builds, 2},
+    [CM_UINT8] = {uint8_quantize_builds, uint8_dequantize_builds, 1},
+    [CM_INT8] = {int8_quantize_builds, int8_dequantize_builds, 1},
+    [CM_UINT16] = {uint16_quantize_builds, uint16_dequantize_builds, 2},
+    [CM_INT16] = {int16_quantize_builds, int16_dequantize_builds, 2},
 };
 
 bool cm_codes_have_loops(enum cm_dtype type)
