@@ -18,93 +18,21 @@ enum {
     STRIP = 2048,  /* elements of a narrow block at a time: they stay in the first-level cache */
 };
 
-/* A block of which one side is short: along the longer one. */
-#define STRIPS(width)                                                                              \
-    static void strip_##width(int64_t rows, int64_t columns, const char *from, int64_t from_row,   \
-                              char *to, int64_t to_row)                                            \
-    {                                                                                              \
-        if (columns <= rows) {                                                                     \
-            for (int64_t c = 0; c < columns; c++)                                                  \
-                for (int64_t r = 0; r < rows; r++)                                                 \
-                    memcpy(to + (c * to_row + r) * width, from + (r * from_row + c) * width,       \
-                           width);                                                                 \
-        } else {                                                                                   \
-            for (int64_t r = 0; r < rows; r++)                                                     \
-                for (int64_t c = 0; c < columns; c++)                                              \
-                    memcpy(to + (c * to_row + r) * width, from + (r * from_row + c) * width,       \
-                           width);                                                                 \
-        }                                                                                          \
-    }                                                                                              \
-    static void strips_##width(int64_t rows, int64_t columns, const char *from, int64_t from_row,  \
-                               char *to, int64_t to_row)                                           \
-    {                                                                                              \
-        for (int64_t r = 0; r < rows; r += STRIP)                                                  \
-            for (int64_t c = 0; c < columns; c += STRIP)                                           \
-                strip_##width(rows - r < STRIP ? rows - r : STRIP,                                 \
-                              columns - c < STRIP ? columns - c : STRIP,                           \
-                              from + (r * from_row + c) * width, from_row,                         \
-                              to + (c * to_row + r) * width, to_row);                              \
-    }
-
-/* side: elements of a vector of sixteen bytes. */
-#define SQUARES(width, side, rounds, ctype)                                                        \
-    typedef ctype vector_##width __attribute__((vector_size(16)));                                 \
-    static void square_##width(const char *from, int64_t from_row, char *to, int64_t to_row)       \
-    {                                                                                              \
-        vector_##width a[side], b[side];                                                           \
-        UNROLL for (int i = 0; i < (side); i++) memcpy(&a[i], from + i * from_row * width, 16);    \
-        UNROLL for (int round = 0; round < (rounds); round++)                                      \
-        {                                                                                          \
-            UNROLL for (int i = 0; i < (side) / 2; i++)                                            \
-            {                                                                                      \
-                b[2 * i] = LOW_##side(a[i], a[i + (side) / 2]);                                    \
-                b[2 * i + 1] = HIGH_##side(a[i], a[i + (side) / 2]);                               \
-            }                                                                                      \
-            UNROLL for (int i = 0; i < (side); i++) a[i] = b[i];                                   \
-        }                                                                                          \
-        UNROLL for (int i = 0; i < (side); i++) memcpy(to + i * to_row * width, &a[i], 16);        \
-    }                                                                                              \
-    static void lines_##width(const char *from, int64_t from_row, char *to, int64_t to_row)        \
-    {                                                                                              \
-        enum { COUNT = LINE / (width) };                                                           \
-        _Alignas(LINE) char buffer[COUNT * LINE];                                                  \
-        for (int r = 0; r < COUNT; r += (side))                                                    \
-            for (int c = 0; c < COUNT; c += (side))                                                \
-                square_##width(from + (r * from_row + c) * width, from_row,                        \
-                               buffer + c * LINE + r * (width), COUNT);                            \
-        for (int c = 0; c < COUNT; c++)                                                            \
-            memcpy(to + c * to_row * width, buffer + c * LINE, LINE);                              \
-    }                                                                                              \
-    static void block_##width(int64_t rows, int64_t columns, const char *from, int64_t from_row,   \
-                              char *to, int64_t to_row)                                            \
-    {                                                                                              \
-        enum { COUNT = LINE / (width) };                                                           \
-        const int64_t whole_rows = rows - rows % (side), whole = columns - columns % (side);       \
-        for (int64_t c = 0; c < whole; c += COUNT) {                                               \
-            for (int64_t r = 0; r < whole_rows; r += COUNT) {                                      \
-                const char *x = from + (r * from_row + c) * width;                                 \
-                char *y = to + (c * to_row + r) * width;                                           \
-                if (to_row % CROWDED == 0 && r + COUNT <= rows && c + COUNT <= columns) {          \
-                    lines_##width(x, from_row, y, to_row);                                         \
-                    continue;                                                                      \
-                }                                                                                  \
-                for (int64_t i = 0; i < COUNT && r + i < whole_rows; i += (side))                  \
-                    for (int64_t k = 0; k < COUNT && c + k < whole; k += (side))                   \
-                        square_##width(x + (i * from_row + k) * width, from_row,                   \
-                                       y + (k * to_row + i) * width, to_row);                      \
-            }                                                                                      \
-        }                                                                                          \
-        strips_##width(rows - whole_rows, whole, from + whole_rows * from_row * width, from_row,   \
-                       to + whole_rows * width, to_row);                                           \
-        strips_##width(rows, columns - whole, from + whole * width, from_row,                      \
-                       to + whole * to_row * width, to_row);                                       \
-    }
-
-STRIPS(1)
-STRIPS(2)
-STRIPS(4)
-STRIPS(8)
-STRIPS(16)
+#define WIDTH     1
+#define FOR(name) name##_1
+#include "base/tile_strips.inc"
+#define WIDTH     2
+#define FOR(name) name##_2
+#include "base/tile_strips.inc"
+#define WIDTH     4
+#define FOR(name) name##_4
+#include "base/tile_strips.inc"
+#define WIDTH     8
+#define FOR(name) name##_8
+#include "base/tile_strips.inc"
+#define WIDTH     16
+#define FOR(name) name##_16
+#include "base/tile_strips.inc"
 
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)
@@ -123,10 +51,38 @@ STRIPS(16)
 #define LOW_16(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
 #define HIGH_16(a, b) __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
 /* clang-format on */
-SQUARES(1, 16, 4, uint8_t)
-SQUARES(2, 8, 3, uint16_t)
-SQUARES(4, 4, 2, uint32_t)
-SQUARES(8, 2, 1, uint64_t)
+#define WIDTH      1
+#define SIDE       16
+#define ROUNDS     4
+#define T          uint8_t
+#define LOW(a, b)  LOW_16(a, b)
+#define HIGH(a, b) HIGH_16(a, b)
+#define FOR(name)  name##_1
+#include "base/tile_squares.inc"
+#define WIDTH      2
+#define SIDE       8
+#define ROUNDS     3
+#define T          uint16_t
+#define LOW(a, b)  LOW_8(a, b)
+#define HIGH(a, b) HIGH_8(a, b)
+#define FOR(name)  name##_2
+#include "base/tile_squares.inc"
+#define WIDTH      4
+#define SIDE       4
+#define ROUNDS     2
+#define T          uint32_t
+#define LOW(a, b)  LOW_4(a, b)
+#define HIGH(a, b) HIGH_4(a, b)
+#define FOR(name)  name##_4
+#include "base/tile_squares.inc"
+#define WIDTH      8
+#define SIDE       2
+#define ROUNDS     1
+#define T          uint64_t
+#define LOW(a, b)  LOW_2(a, b)
+#define HIGH(a, b) HIGH_2(a, b)
+#define FOR(name)  name##_8
+#include "base/tile_squares.inc"
 #else
 #define block_1 strips_1
 #define block_2 strips_2

@@ -11,28 +11,20 @@
 /* A block at a time: the inner loop has no exit, so that it is one pass of wide instructions. */
 enum { BLOCK = 4096, CHUNK = 1 << 16 };
 
-#define LOOK(name, type)                                                                           \
-    static CM_ALWAYS_INLINE void name##_on(enum cm_machine machine, const void *elements,          \
-                                           int64_t count, uint64_t mask, bool *finite)             \
-    {                                                                                              \
-        typedef type CM_LOOSE loose;                                                               \
-        const loose *bits = elements;                                                              \
-        const type all = (type)mask;                                                               \
-        (void)machine;                                                                             \
-        for (int64_t at = 0; at < count && *finite; at += BLOCK) {                                 \
-            const int64_t end = count - at < BLOCK ? count : at + BLOCK;                           \
-            type bad = 0;                                                                          \
-            CM_ANY_ORDER                                                                           \
-            for (int64_t i = at; i < end; i++)                                                     \
-                bad |= (type)((bits[i] & all) == all);                                             \
-            *finite = !bad;                                                                        \
-        }                                                                                          \
-    }                                                                                              \
-    CM_BUILDS(name, (const void *elements, int64_t count, uint64_t mask, bool *finite),            \
-              (machine, elements, count, mask, finite))
-LOOK(look16, uint16_t)
-LOOK(look32, uint32_t)
-LOOK(look64, uint64_t)
+#define T         uint16_t
+#define FOR(name) look16_##name
+#include "tensor/finite_type.inc"
+#define T         uint32_t
+#define FOR(name) look32_##name
+#include "tensor/finite_type.inc"
+#define T         uint64_t
+#define FOR(name) look64_##name
+#include "tensor/finite_type.inc"
+
+#define LOOK const void *elements, int64_t count, uint64_t mask, bool *finite
+CM_BUILDS(look16, (LOOK), (machine, elements, count, mask, finite))
+CM_BUILDS(look32, (LOOK), (machine, elements, count, mask, finite))
+CM_BUILDS(look64, (LOOK), (machine, elements, count, mask, finite))
 
 bool cm_elements_are_finite(enum cm_dtype type, const void *elements, int64_t count)
 {
