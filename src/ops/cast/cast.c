@@ -120,28 +120,18 @@ static enum cm_status load(struct cm_call *call, const struct cast *cast, int64_
 typedef void store_fn(const struct block *block, void *data, int64_t at, int64_t count);
 
 /* One loop per form; each is a single expression over element k. */
+#define STORE_FORM(has, expression)                                                                \
+    for (int64_t k = 0; block->form == has && k < count; k++)                                      \
+        y[k] = (T)(expression);
 #define STORE(TAG, ctype, of_float, of_double, of_signed, of_unsigned)                             \
     static void store_##TAG(const struct block *block, void *data, int64_t at, int64_t count)      \
     {                                                                                              \
-        ctype *y = (ctype *)data + at;                                                             \
-        switch (block->form) {                                                                     \
-        case AS_FLOAT:                                                                             \
-            for (int64_t k = 0; k < count; k++)                                                    \
-                y[k] = (ctype)(of_float);                                                          \
-            break;                                                                                 \
-        case AS_DOUBLE:                                                                            \
-            for (int64_t k = 0; k < count; k++)                                                    \
-                y[k] = (ctype)(of_double);                                                         \
-            break;                                                                                 \
-        case AS_SIGNED:                                                                            \
-            for (int64_t k = 0; k < count; k++)                                                    \
-                y[k] = (ctype)(of_signed);                                                         \
-            break;                                                                                 \
-        case AS_UNSIGNED:                                                                          \
-            for (int64_t k = 0; k < count; k++)                                                    \
-                y[k] = (ctype)(of_unsigned);                                                       \
-            break;                                                                                 \
-        }                                                                                          \
+        typedef ctype T;                                                                           \
+        T *y = (T *)data + at;                                                                     \
+        STORE_FORM(AS_FLOAT, of_float)                                                             \
+        STORE_FORM(AS_DOUBLE, of_double)                                                           \
+        STORE_FORM(AS_SIGNED, of_signed)                                                           \
+        STORE_FORM(AS_UNSIGNED, of_unsigned)                                                       \
     }
 /* Whole numbers keep their low bits. */
 #define STORE_WHOLE(TAG, ctype, name, extra)                                                       \

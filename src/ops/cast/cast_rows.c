@@ -11,42 +11,40 @@
 enum { BLOCK = 512 }; /* floats looked at before they are converted */
 
 /* Defines <from>_to_<to>, which is built per machine; x is the element. */
-#define DIRECT(BUILDS, FROM, from_type, TO, to_type, expression)                                   \
-    static CM_ALWAYS_INLINE void FROM##_to_##TO##_rows_on(enum cm_machine machine, int64_t count,  \
-                                                          const from_type *xs, to_type *ys)        \
+#define EACH(from_type, to_type, expression)                                                       \
+    CM_ANY_ORDER                                                                                   \
+    for (int64_t k = 0; k < count; k++) {                                                          \
+        const from_type x = xs[k];                                                                 \
+        ys[k] = (to_type)(expression);                                                             \
+    }
+#define ROWS(from_type, to_type) int64_t count, const from_type *xs, to_type *ys
+#define DIRECT(BUILDS, name, from_type, to_type, expression)                                       \
+    static CM_ALWAYS_INLINE void name##_rows_on(enum cm_machine machine, ROWS(from_type, to_type)) \
     {                                                                                              \
         (void)machine;                                                                             \
-        CM_ANY_ORDER                                                                               \
-        for (int64_t k = 0; k < count; k++) {                                                      \
-            const from_type x = xs[k];                                                             \
-            ys[k] = (to_type)(expression);                                                         \
-        }                                                                                          \
+        EACH(from_type, to_type, expression)                                                       \
     }                                                                                              \
-    BUILDS(FROM##_to_##TO##_rows, (int64_t count, const from_type *xs, to_type *ys),               \
-           (machine, count, xs, ys))
+    BUILDS(name##_rows, (ROWS(from_type, to_type)), (machine, count, xs, ys))
 #define DIRECT_ROW(BUILDS, FROM, from_type, TO, to_type, expression)                               \
-    DIRECT(BUILDS, FROM, from_type, TO, to_type, expression)                                       \
+    DIRECT(BUILDS, FROM##_to_##TO, from_type, to_type, expression)                                 \
     static void FROM##_to_##TO(int64_t count, const void *from, void *to)                          \
     {                                                                                              \
         FROM##_to_##TO##_rows_builds[cm_this_machine()](count, from, to);                          \
     }
 /* Floats that the type holds, or 32 bits whose low ones are kept, convert as the processor does it;
  * a block with others goes one by one. */
+#define CUT(TO, to_type)                                                                           \
+    static void cut_to_##TO(int64_t count, const void *from, void *to)                             \
+    {                                                                                              \
+        for (int64_t k = 0; k < count; k++)                                                        \
+            ((to_type *)to)[k] = (to_type)cm_number_cut((double)((const float *)from)[k]);         \
+    }
 #define FROM_FLOAT(BUILDS, TO, to_type, middle, limit)                                             \
-    DIRECT(BUILDS, FLOAT, float, TO, to_type, (middle)x)                                           \
+    DIRECT_ROW(BUILDS, WITHIN, float, TO, to_type, (middle)x)                                      \
+    CUT(TO, to_type)                                                                               \
     static void FLOAT_to_##TO(int64_t count, const void *from, void *to)                           \
     {                                                                                              \
-        const float *xs = from;                                                                    \
-        to_type *ys = to;                                                                          \
-        for (int64_t at = 0; at < count; at += BLOCK, xs += BLOCK, ys += BLOCK) {                  \
-            const int64_t n = count - at < BLOCK ? count - at : BLOCK;                             \
-            if (all_within(n, xs, limit)) {                                                        \
-                FLOAT_to_##TO##_rows_builds[cm_this_machine()](n, xs, ys);                         \
-                continue;                                                                          \
-            }                                                                                      \
-            for (int64_t k = 0; k < n; k++)                                                        \
-                ys[k] = (to_type)cm_number_cut((double)xs[k]);                                     \
-        }                                                                                          \
+        cut_blocks(count, from, limit, WITHIN_to_##TO, cut_to_##TO, to, sizeof(to_type));          \
     }
 
 static CM_ALWAYS_INLINE void count_outside_on(enum cm_machine machine, int64_t count,
@@ -66,6 +64,15 @@ static bool all_within(int64_t count, const float *x, float limit)
     int32_t outside;
     count_outside_builds[cm_this_machine()](count, x, limit, &outside);
     return outside == 0;
+}
+
+static void cut_blocks(int64_t count, const float *xs, float limit, cm_cast_fn *within,
+                       cm_cast_fn *cut, char *ys, size_t size)
+{
+    for (int64_t at = 0; at < count; at += BLOCK, xs += BLOCK, ys += BLOCK * size) {
+        const int64_t n = count - at < BLOCK ? count - at : BLOCK;
+        (all_within(n, xs, limit) ? within : cut)(n, xs, ys);
+    }
 }
 
 DIRECT_ROW(CM_TWO_BUILDS, UINT8, uint8_t, FLOAT, float, x)

@@ -38,36 +38,21 @@ static void fill_bytes(char *to, const char *one, size_t size, size_t bytes)
     memcpy(to + bytes - bytes % 8, word, bytes % 8);
 }
 
-/* Through memcpy, since the elements have types of their own; the compiler sees moves of one size.
- */
-#define ROW(size)                                                                                  \
-    static void row_##size(struct place from, struct place to, int64_t count, int bits)            \
-    {                                                                                              \
-        const char *x = from.data + from.at * size;                                                \
-        char *y = to.data + to.at * size;                                                          \
-        (void)bits;                                                                                \
-        if (to.step != 1) {                                                                        \
-            for (int64_t i = 0; i < count; i++)                                                    \
-                memcpy(y + i * to.step * size, x + i * from.step * size, size);                    \
-        } else if (from.step == 1) {                                                               \
-            memcpy(y, x, (size_t)count *size);                                                     \
-        } else if (from.step == 0) {                                                               \
-            if (size <= 8)                                                                         \
-                fill_bytes(y, x, size, (size_t)count *size);                                       \
-            for (int64_t i = 0; size > 8 && i < count; i++)                                        \
-                memcpy(y + i * size, x, size);                                                     \
-        } else {                                                                                   \
-            CM_NO_OVERLAP                                                                          \
-            for (int64_t i = 0; i < count; i++)                                                    \
-                memcpy(y + i * size, x + i * from.step * size, size);                              \
-        }                                                                                          \
-    }
-
-ROW(1)
-ROW(2)
-ROW(4)
-ROW(8)
-ROW(16)
+#define SIZE      1
+#define FOR(name) name##_1
+#include "ops/common/move_row.inc"
+#define SIZE      2
+#define FOR(name) name##_2
+#include "ops/common/move_row.inc"
+#define SIZE      4
+#define FOR(name) name##_4
+#include "ops/common/move_row.inc"
+#define SIZE      8
+#define FOR(name) name##_8
+#include "ops/common/move_row.inc"
+#define SIZE      16
+#define FOR(name) name##_16
+#include "ops/common/move_row.inc"
 
 /* Types below a byte, in their stream of bits. */
 static void row_packed(struct place from, struct place to, int64_t count, int bits)

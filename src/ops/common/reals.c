@@ -19,16 +19,17 @@ typedef void store_fn(int64_t count, const double *from, void *to);
     }
 /* The limits are those of the type; the upper one of 64 bits is no double, so it is compared with
  * the power of two above it. */
+#define NEAREST(v, ctype, lowest, highest)                                                         \
+    (v != v                         ? 0                                                            \
+     : v <= (double)(lowest)        ? (lowest)                                                     \
+     : v >= (double)(highest) + 1.0 ? (highest)                                                    \
+                                    : (ctype)v)
 #define STORE_INTEGER(TAG, ctype, lowest, highest)                                                 \
     static void store_##TAG(int64_t count, const double *from, void *to)                           \
     {                                                                                              \
-        ctype *ys = to;                                                                            \
         for (int64_t i = 0; i < count; i++) {                                                      \
             const double v = nearbyint(from[i]);                                                   \
-            ys[i] = v != v                         ? 0                                             \
-                    : v <= (double)(lowest)        ? (lowest)                                      \
-                    : v >= (double)(highest) + 1.0 ? (highest)                                     \
-                                                   : (ctype)v;                                     \
+            ((ctype *)to)[i] = NEAREST(v, ctype, lowest, highest);                                 \
         }                                                                                          \
     }
 #define STORE_FLOAT(TAG, ctype, name, extra)                                                       \

@@ -136,16 +136,15 @@ static enum cm_status col2im_prepare(struct cm_call *call)
 /* to[i * step] += from[i] */
 typedef void add_fn(int64_t count, const void *from, int64_t at, void *to, int64_t to_at,
                     int64_t step);
+#define ADD_PARAMETERS                                                                             \
+    int64_t count, const void *from, int64_t at, void *to, int64_t to_at, int64_t step
 #define ADD_LOOP(name, TAG, ctype, expression)                                                     \
-    static void name##_##TAG(int64_t count, const void *from, int64_t at, void *to, int64_t to_at, \
-                             int64_t step)                                                         \
+    static void name##_##TAG(ADD_PARAMETERS)                                                       \
     {                                                                                              \
-        typedef ctype T;                                                                           \
-        const T *bs = (const T *)from + at;                                                        \
-        T *ys = (T *)to + to_at;                                                                   \
+        ctype *ys = (ctype *)to + to_at;                                                           \
         for (int64_t i = 0; i < count; i++) {                                                      \
-            const T a = ys[i * step], b = bs[i];                                                   \
-            ys[i * step] = (T)(expression);                                                        \
+            const ctype a = ys[i * step], b = ((const ctype *)from)[at + i];                       \
+            ys[i * step] = (ctype)(expression);                                                    \
         }                                                                                          \
     }
 #define ADD_PLAIN(TAG, ctype, name, extra) ADD_LOOP(name, TAG, ctype, a + b)

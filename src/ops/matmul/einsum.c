@@ -266,18 +266,24 @@ static void run_gemm(struct cm_call *call, struct cursor *c)
 typedef void sum_fn(const struct cursor *c, enum cm_dtype type, int64_t count, const int64_t *steps,
                     void *total);
 
+#define SUM_PARAMETERS                                                                             \
+    const struct cursor *c, enum cm_dtype type, int64_t count, const int64_t *steps, void *total
+#define DEFINE_TERM(TAG, ctype, wide)                                                              \
+    static wide term_##TAG(const struct cursor *c, int64_t i, const int64_t *steps)                \
+    {                                                                                              \
+        wide product = 1;                                                                          \
+        for (int o = 0; o < c->e->n_operands; o++)                                                 \
+            product *= (wide)((const ctype *)c->data[o])[c->at[o] + i * steps[o]];                 \
+        return product;                                                                            \
+    }
 #define DEFINE_SUM(TAG, ctype, wide)                                                               \
-    static void sum_##TAG(const struct cursor *c, enum cm_dtype type, int64_t count,               \
-                          const int64_t *steps, void *total)                                       \
+    DEFINE_TERM(TAG, ctype, wide)                                                                  \
+    static void sum_##TAG(SUM_PARAMETERS)                                                          \
     {                                                                                              \
         wide sum = 0;                                                                              \
         (void)type;                                                                                \
-        for (int64_t i = 0; i < count; i++) {                                                      \
-            wide product = 1;                                                                      \
-            for (int o = 0; o < c->e->n_operands; o++)                                             \
-                product *= (wide)((const ctype *)c->data[o])[c->at[o] + i * steps[o]];             \
-            sum += product;                                                                        \
-        }                                                                                          \
+        for (int64_t i = 0; i < count; i++)                                                        \
+            sum += term_##TAG(c, i, steps);                                                        \
         *(wide *)total += sum;                                                                     \
     }
 #define FLOAT_SUM(TAG, ctype, name, extra)   DEFINE_SUM(TAG, ctype, double)
@@ -285,8 +291,7 @@ typedef void sum_fn(const struct cursor *c, enum cm_dtype type, int64_t count, c
 CM_FLOAT_TYPES(FLOAT_SUM, sum, ())
 CM_INTEGER_TYPES(INTEGER_SUM, sum, ())
 
-static void sum_narrow(const struct cursor *c, enum cm_dtype type, int64_t count,
-                       const int64_t *steps, void *total)
+static void sum_narrow(SUM_PARAMETERS)
 {
     double sum = 0;
     for (int64_t i = 0; i < count; i++) {
