@@ -703,28 +703,18 @@ static double fmod_(double x, double y)
 
 /* ---- the names of math.h ---- */
 
+#define DEFINE(type, name, parameters, value)                                                      \
+    type FREESTANDING(name) parameters;                                                            \
+    type FREESTANDING(name) parameters                                                             \
+    {                                                                                              \
+        return value;                                                                              \
+    }
 #define OF_ONE(name, function)                                                                     \
-    double FREESTANDING(name)(double x);                                                           \
-    double FREESTANDING(name)(double x)                                                            \
-    {                                                                                              \
-        return function(x);                                                                        \
-    }                                                                                              \
-    float FREESTANDING(name##f)(float x);                                                          \
-    float FREESTANDING(name##f)(float x)                                                           \
-    {                                                                                              \
-        return (float)function((double)x);                                                         \
-    }
+    DEFINE(double, name, (double x), function(x))                                                  \
+    DEFINE(float, name##f, (float x), (float)function((double)x))
 #define OF_TWO(name, function)                                                                     \
-    double FREESTANDING(name)(double x, double y);                                                 \
-    double FREESTANDING(name)(double x, double y)                                                  \
-    {                                                                                              \
-        return function(x, y);                                                                     \
-    }                                                                                              \
-    float FREESTANDING(name##f)(float x, float y);                                                 \
-    float FREESTANDING(name##f)(float x, float y)                                                  \
-    {                                                                                              \
-        return (float)function((double)x, (double)y);                                              \
-    }
+    DEFINE(double, name, (double x, double y), function(x, y))                                     \
+    DEFINE(float, name##f, (float x, float y), (float)function((double)x, (double)y))
 
 OF_ONE(acos, acos_)
 OF_ONE(acosh, acosh_)

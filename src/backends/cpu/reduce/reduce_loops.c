@@ -27,12 +27,11 @@
 #define ACROSS(name, TAG, ctype, total, step)                                                      \
     static CM_BUILT_##TAG void name##_across_##TAG(PARAMETERS)                                     \
     {                                                                                              \
-        total *ts = totals;                                                                        \
         for (int64_t r = 0; r < rows; r++)                                                         \
             for (int64_t i = 0; i < count; i++) {                                                  \
                 const ctype x = ((const ctype *)from)[r * stride + i];                             \
-                const total t = ts[i];                                                             \
-                ts[i] = (total)(step);                                                             \
+                const total t = ((total *)totals)[i];                                              \
+                ((total *)totals)[i] = (total)(step);                                              \
             }                                                                                      \
     }
 /* Along a run there are several totals at a time: additions need not wait for each other, and the
