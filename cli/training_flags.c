@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { CLASSES_MAX = 100000 }; /* with a weight */
+
 struct cli_training_flags cli_training;
 
 struct reading {
@@ -78,6 +80,57 @@ static void refuse(struct reading *r, bool wrong, const char *sentence)
     r->code = CLI_USAGE;
 }
 
+/* "1,0.5,2" as numbers; false: it is no such list. */
+static bool list_weights(const char *text, double *out, size_t *count)
+{
+    char *end;
+
+    for (*count = 0; *count < CLASSES_MAX; text = end + 1) {
+        out[(*count)++] = strtod(text, &end);
+        if (end == text || (*end && *end != ','))
+            return false;
+        if (!*end)
+            return true;
+    }
+    return false;
+}
+
+/* A list of numbers, or a file with one array. */
+static void read_class_weights(struct reading *r, struct cameo_prepare_options *out)
+{
+    static double weights[CLASSES_MAX];
+    struct cameo_arrays *arrays;
+    struct cameo_error err;
+
+    if (!cli_training.class_weights)
+        return;
+    out->class_weights = weights;
+    if (list_weights(cli_training.class_weights, weights, &out->class_weight_count))
+        return;
+    out->class_weight_count = 0;
+    if (cameo_arrays_open(cli_training.class_weights, CAMEO_KIND_NONE, &arrays, &err) != CAMEO_OK) {
+        cli_complain("%s: --class-weights needs numbers with ',' between them, or a file: %s",
+                     r->command, err.message);
+        r->code = CLI_USAGE;
+        return;
+    }
+    cli_reads(cli_training.class_weights);
+    const struct cameo_value *value = cameo_arrays_at(arrays, 0);
+    const bool is_list = value && cameo_value_rank(value) == 1 && cameo_arrays_count(arrays) == 1;
+    int64_t elements = is_list ? cameo_value_count(value) : 0;
+    if (elements < 1 || elements > CLASSES_MAX) {
+        cli_complain("%s: --class-weights: '%s' must hold one array with one axis and at most %d "
+                     "numbers",
+                     r->command, cli_training.class_weights, CLASSES_MAX);
+        r->code = CLI_USAGE;
+        elements = 0;
+    }
+    for (int64_t i = 0; i < elements; i++)
+        weights[i] = cameo_value_real(value, i);
+    out->class_weight_count = (size_t)elements;
+    cameo_arrays_free(arrays);
+}
+
 int cli_training_read(const char *command, struct cameo_prepare_options *out)
 {
     struct reading r = {command, CLI_YES};
@@ -111,6 +164,7 @@ int cli_training_read(const char *command, struct cameo_prepare_options *out)
     read_count(&r, "--accumulate", f->accumulate, &out->accumulate);
     read_whole(&r, "--class-axis", f->class_axis, INT64_MIN, &out->class_axis);
     read_schedule(&r, out);
+    read_class_weights(&r, out);
     refuse(&r, f->accumulate && out->accumulate == 0, "--accumulate needs a number above 0");
     refuse(&r, f->schedule_steps && out->schedule_steps == 0,
            "--schedule-steps needs a number above 0");
@@ -135,6 +189,7 @@ static const struct {
              {"--settings", &cli_training.settings},
              {"--no-decay", &cli_training.no_decay},
              {"--lr-for", &cli_training.lr_for},
+             {"--class-weights", &cli_training.class_weights},
              {"--warmup-from", &cli_training.warmup_from},
              {"--schedule", &cli_training.schedule},
              {"--schedule-steps", &cli_training.schedule_steps},

@@ -13,7 +13,7 @@ struct cli_training_flags {
     const char *lr, *momentum, *weight_decay, *beta1, *beta2, *epsilon;
     const char *schedule, *warmup, *schedule_steps, *schedule_factor;
     const char *clip_norm, *accumulate, *train, *freeze, *class_axis, *settings;
-    const char *no_decay, *lr_for, *warmup_from;
+    const char *no_decay, *lr_for, *warmup_from, *class_weights;
     bool keep_opset, keep_tied, keep_untied, no_decay_vectors;
     const char *without;    /* passes of the preparation */
     struct cli_texts dumps; /* PASS=FILE, of the same */
@@ -57,6 +57,9 @@ extern struct cli_training_flags cli_training;
         {"--settings", NULL,                                                                         \
          "NAME=X,..",  "further settings of the optimizer or the loss",                              \
          CLI_TEXT,     &cli_training.settings},                                                      \
+        {"--class-weights", NULL,                                                                    \
+         "X,X,..",          "weights of classes in the loss, or a FILE with an array of them",       \
+         CLI_TEXT,          &cli_training.class_weights},                                            \
         {"--schedule",          NULL, "NAME", "constant, step, cosine or linear", CLI_TEXT,          \
          &cli_training.schedule},                                                                    \
         {"--schedule-steps",          NULL, "N", "length of the schedule, period of step", CLI_TEXT, \
@@ -119,7 +122,8 @@ extern struct cli_training_flags cli_training;
             CLI_TEXTS, &cli_training.dumps                                                         \
     }
 
-/* What the flags say; complains about each that says nonsense and returns CLI_USAGE. */
+/* What the flags say, until the next call; complains about each that says nonsense and returns
+ * CLI_USAGE. */
 int cli_training_read(const char *command, struct cameo_prepare_options *out);
 /* Flags that say what a training is like, by number: what was given with one, NULL: nothing. */
 size_t cli_training_flag_count(void);

@@ -2518,13 +2518,17 @@ struct cameo_prepare_options {
     /* Stop after this pass: the model is then what the passes made of it so far, as one graph until
      * training info is written; NULL: after all */
     const char *until;
+    /* A weight for each class, as PyTorch's: `weight` of cross-entropy and nll, `pos_weight` of
+     * bce-logits (one, or one for each column). NULL: all are 1 */
+    const double *class_weights;
+    size_t class_weight_count;
 };
 
 #define CAMEO_PREPARE_OPTIONS_INIT                                                                 \
     {                                                                                              \
         sizeof(struct cameo_prepare_options), 0, 0, 0, 0, -1, -1, -1, -1, -1, -1,                  \
             CAMEO_SCHEDULE_CONSTANT, 0, 0, 0.1, 0, 1, 0, 0, false, 1, false, false, 0, 0, -1,      \
-            false, 0, 0, 0                                                                         \
+            false, 0, 0, 0, 0, 0                                                                   \
     }
 
 /* Whether an initializer is trained, and why or why not. */

@@ -106,6 +106,26 @@ def smoothed(x, y):
     return F.cross_entropy(x, y, label_smoothing=0.2)
 
 
+CLASSES, COLUMNS = (0.5, 2, 1.25), (3, 0.5, 1)
+
+
+def weighted(x, y, smoothing=0.0):
+    return F.cross_entropy(x, y, weight=torch.tensor(CLASSES, dtype=x.dtype), label_smoothing=smoothing)
+
+
+def weighted_nll(x, y):
+    return F.nll_loss(x, y, weight=torch.tensor(CLASSES, dtype=x.dtype))
+
+
+def weighted_bce(x, y):
+    return F.binary_cross_entropy_with_logits(x, y, pos_weight=torch.tensor(COLUMNS, dtype=x.dtype))
+
+
+def weights_row(loss, weights, target, last, reference, *more):
+    return (["--loss", loss, "--optimizer", "sgd", "--lr", "0.5", "--class-weights", ",".join(map(str, weights)), *more],
+            target, last, reference, lambda ps: torch.optim.SGD(ps, lr=0.5))
+
+
 def no_decay(ps):
     none = {"weight_decay": 0}
     return torch.optim.AdamW(groups(ps, [{}, none, none, none]), lr=0.02, weight_decay=0.5)
@@ -120,6 +140,11 @@ def lr_for(ps):
 SETTINGS = {
     "label-smoothing": (["--loss", "cross-entropy", "--optimizer", "sgd", "--lr", "0.5", "--settings", "smoothing=0.2"],
                         "labels", "Identity", smoothed, lambda ps: torch.optim.SGD(ps, lr=0.5)),
+    "class-weights": weights_row("cross-entropy", CLASSES, "labels", "Identity", weighted),
+    "class-weights-smoothing": weights_row("cross-entropy", CLASSES, "labels_or_none", "Identity",
+                                           lambda x, y: weighted(x, y, 0.2), "--settings", "smoothing=0.2"),
+    "class-weights-nll": weights_row("nll", CLASSES, "labels_or_none", "LogSoftmax", weighted_nll),
+    "class-weights-bce": weights_row("bce-logits", COLUMNS, "distributions", "Identity", weighted_bce),
     "no-decay": (["--loss", "mse", "--optimizer", "adamw", "--lr", "0.02", "--weight-decay", "0.5", "--no-decay", "^w2$",
                   "--no-decay-vectors"], "numbers", "Identity", lambda x, y: F.mse_loss(x, y), no_decay),
     "lr-for": (["--loss", "mse", "--optimizer", "adamw", "--lr", "0.02", "--weight-decay", "0.5", "--no-decay", "^b2$",

@@ -34,7 +34,8 @@ static const struct {
     const char *keys[24];
 } kinds[KINDS] = {
     [LOSS] = {"data/training/losses/",
-              {"order", "target", "contains", "reads", "threshold", "number", "setting"}},
+              {"order", "target", "contains", "reads", "threshold", "weights", "number",
+               "setting"}},
     [OPTIMIZER] = {"data/training/optimizers/",
                    {"order",        "name",   "title",      "setting",     "defaults",
                     "state",        "torch",  "keras",      "optax",       "variant",
@@ -211,6 +212,8 @@ static void write_loss(struct text *out, const struct rule *rule, size_t number)
                                                    "CM_TARGET_SEQUENCES"};
     static const char *const contents[] = {"softmax", "sigmoid", NULL};
     static const char *const content_constants[] = {"CM_CONTAINS_SOFTMAX", "CM_CONTAINS_SIGMOID"};
+    static const char *const weights[] = {"classes", "positives", NULL};
+    static const char *const weight_constants[] = {"CM_WEIGHTS_CLASSES", "CM_WEIGHTS_POSITIVES"};
     struct reader r = value_of(rule, "target");
 
     text_print(
@@ -226,6 +229,10 @@ static void write_loss(struct text *out, const struct rule *rule, size_t number)
         r = value_of(rule, "threshold");
         check_double(&r, r.at);
         text_print(out, ", .is_binary = true, .threshold = %s", r.at);
+    }
+    if (line_of(rule, "weights")) {
+        r = value_of(rule, "weights");
+        text_print(out, ", .weights = %s", choice(&r, weights, weight_constants));
     }
     text_print(out, ",\n     .functions =");
     write_text(out, rule->functions.data);

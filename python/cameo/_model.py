@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import sys
+from array import array
 from collections.abc import Callable, Iterable, Mapping
 from operator import index
 
@@ -146,6 +147,8 @@ def prepare_options(options: dict[str, Any]) -> dict[str, Any]:
             if not isinstance(value, Mapping):
                 raise _cameo.ArgumentError("settings: expected a dict of numbers by name, such as {'rho': 0.9}")
             made[name] = ",".join(f"{key}={_check.number(f'settings[{key!r}]', x)!r}" for key, x in value.items())
+        elif name == "class_weights":
+            made[name] = array("d", [_check.number("class_weights", x) for x in value]).tobytes()
         elif name in ("warmup", "schedule_steps", "accumulate"):
             made[name] = _check.whole(name, value, name == "accumulate")
     if "schedule" in made:
@@ -505,7 +508,7 @@ class Model(_check.Fixed):
                 settings: Mapping[str, float] | None = None, no_decay: str | None = None,
                 no_decay_vectors: bool = False, lr_for: Mapping[str, float] | None = None,
                 warmup_from: float | None = None, without: str | Iterable[str] | None = None,
-                until: str | None = None) -> Model:
+                until: str | None = None, class_weights: Iterable[float] | None = None) -> Model:
         """Makes the model trainable and returns it; report says what is trained and why.
 
         loss is cross-entropy, nll, mse, l1, huber, bce, bce-logits, a model file, or "output:NAME" for one that the
@@ -516,6 +519,7 @@ class Model(_check.Fixed):
         regular expressions over names of initializers. settings are further numbers of the optimizer or the loss, such as
         {"rho": 0.95}. Weights whose names match no_decay have no weight decay, nor have biases and scales of norms with
         no_decay_vectors; lr_for gives rates by expression; warmup_from is where a warmup begins, 0 as Hugging Face's.
+        class_weights has a number for each class, PyTorch's weight of cross-entropy and nll, pos_weight of bce-logits.
         without leaves out passes of the preparation ('cameo prepare --list-passes' names them); until stops after one,
         and the model is what it left.
 
@@ -536,7 +540,7 @@ class Model(_check.Fixed):
             accumulate=accumulate, train=train, freeze=freeze, keep_opset=keep_opset, class_axis=class_axis,
             keep_tied=keep_tied, keep_untied=keep_untied, settings=settings, no_decay=no_decay,
             no_decay_vectors=no_decay_vectors, lr_for=lr_for, warmup_from=warmup_from, without=without,
-            until=until)))
+            until=until, class_weights=class_weights)))
         return self._become(row[0], preparation(row[1]))
 
     def strip(self) -> Model:

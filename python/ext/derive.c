@@ -54,19 +54,22 @@ bool ext_prepare_options(PyObject *dict, struct cameo_prepare_options *o)
                             "settings",
                             "without",
                             "until",
+                            "class_weights",
                             NULL};
     int schedule = 0, keep_opset = 0, keep_tied = 0, keep_untied = 0, no_decay_vectors = 0;
     long long warmup = o->warmup, steps = o->schedule_steps, accumulate = o->accumulate,
               axis = o->class_axis;
+    const char *weights = NULL; /* doubles */
+    Py_ssize_t size = 0;
     PyObject *none = PyTuple_New(0);
 
     if (!none || !PyArg_ParseTupleAndKeywords(
-                     none, dict, "|$zzzzddddddiLLddLzzpLppzzdpzzz", names, &o->loss, &o->output,
+                     none, dict, "|$zzzzddddddiLLddLzzpLppzzdpzzzy#", names, &o->loss, &o->output,
                      &o->target, &o->optimizer, &o->lr, &o->momentum, &o->weight_decay, &o->beta1,
                      &o->beta2, &o->epsilon, &schedule, &warmup, &steps, &o->schedule_factor,
                      &o->clip_norm, &accumulate, &o->train, &o->freeze, &keep_opset, &axis,
                      &keep_tied, &keep_untied, &o->no_decay, &o->lr_for, &o->warmup_from,
-                     &no_decay_vectors, &o->settings, &o->without, &o->until)) {
+                     &no_decay_vectors, &o->settings, &o->without, &o->until, &weights, &size)) {
         Py_XDECREF(none);
         return false;
     }
@@ -80,6 +83,8 @@ bool ext_prepare_options(PyObject *dict, struct cameo_prepare_options *o)
     o->keep_tied = keep_tied;
     o->keep_untied = keep_untied;
     o->no_decay_vectors = no_decay_vectors;
+    o->class_weights = (const double *)(const void *)weights;
+    o->class_weight_count = (size_t)size / sizeof(double);
     return true;
 }
 

@@ -47,6 +47,15 @@ class StepTest(unittest.TestCase):
         self.assertEqual(self.trainer.scalars["loss"], losses[0])
         self.assertEqual(self.trainer.steps, 1)
 
+    def test_class_weights(self):
+        def loss(weights, rows=slice(None)):
+            return cameo.Trainer(mlp(class_weights=weights), threads=1).step(x=self.x[rows], target=self.y[rows])
+        self.assertAlmostEqual(loss(numpy.array([0, 2, 0], numpy.float32)), loss(None, self.y == 1), 6)
+        for weights, reason in (([1, 2], "2 class weights, the prediction has 3 classes"), ([0, 0, 0], "all class weights are 0"),
+                                ([1, -1, 1], "class_weights is -1, expected a number")):
+            with self.subTest(reason), self.assertRaisesRegex(cameo.Error, reason):
+                mlp(class_weights=weights)
+
     def test_mistakes_are_told_and_change_nothing(self):
         before = self.trainer.parameters
         wrong = [((self.x,), "a batch has 1 arrays, but there are 2 inputs: x, target"),

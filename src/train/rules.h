@@ -25,12 +25,17 @@ enum cm_loss_target {
 
 enum cm_loss_contains { CM_CONTAINS_NOTHING, CM_CONTAINS_SOFTMAX, CM_CONTAINS_SIGMOID };
 
+/* What class weights multiply: the loss of each sample of a class, whose mean they weigh; or the
+ * loss of each target of 1, by column. */
+enum cm_loss_weights { CM_WEIGHTS_NONE, CM_WEIGHTS_CLASSES, CM_WEIGHTS_POSITIVES };
+
 struct cm_loss_rule {
     const char *name;
     enum cm_loss_target target;
     enum cm_loss_contains contains; /* the model's own is left out in training */
     const char *reads; /* words for its prediction, where it cannot be probabilities; or NULL */
-    bool is_binary;    /* targets are 0 and 1; scores above the threshold mean 1 */
+    enum cm_loss_weights weights;
+    bool is_binary; /* targets are 0 and 1; scores above the threshold mean 1 */
     double threshold;
     const struct cm_rule_number *numbers, *settings; /* settings: the user may set them */
     const char *functions; /* the first has the operands x, the prediction, and y, the target */

@@ -44,7 +44,7 @@ def text(last):
 
 
 def data(target):
-    """Inputs, and targets of a kind: numbers, labels, distributions, sides, sequences."""
+    """Inputs, and targets of a kind: numbers, labels, labels_or_none, distributions, sides, sequences."""
     random = np.random.RandomState(7)
     x = np.round(random.uniform(-1, 1, (ROWS, 5)), 3).astype(np.float32)
     y = np.round(random.uniform(-2, 2, (ROWS, 3)), 3).astype(np.float32)
@@ -53,8 +53,10 @@ def data(target):
         y = random.randint(1, 3, (ROWS, 2)).astype(np.int64)
         y[::4, 1] = -1
         y[5] = -1
-    if target == "labels":
+    if target.startswith("labels"):
         y = random.randint(0, 3, ROWS).astype(np.int64)
+    if target == "labels_or_none":
+        y[::5] = -100
     if target == "distributions":
         y = np.exp(y) * (np.abs(y) > 0.3)
         y = (y / y.sum(axis=1, keepdims=True)).astype(np.float32)

@@ -105,7 +105,9 @@ struct cm_prepare_options cm_api_prepare_options(const struct cameo_prepare_opti
                                        .lr_for = o->lr_for,
                                        .warmup_from = or_default(o->warmup_from),
                                        .without = o->without,
-                                       .until = o->until};
+                                       .until = o->until,
+                                       .class_weights = o->class_weights,
+                                       .class_weight_count = o->class_weight_count};
 }
 
 static enum cm_status prepare_guarded(struct cm_guard *guard, void *arg)
@@ -131,6 +133,9 @@ enum cm_status cm_api_check_prepare(struct cameo_prepare_options *out,
     CM_TRY(cm_api_options(out, sizeof *out, given, err));
     if ((unsigned)out->schedule > CAMEO_SCHEDULE_LINEAR)
         return cm_fail(err, CM_BAD_ARGUMENT, "schedule %d does not exist", (int)out->schedule);
+    if (out->class_weight_count && !out->class_weights)
+        return cm_fail(err, CM_BAD_ARGUMENT, "class_weights is NULL, but class_weight_count is %zu",
+                       out->class_weight_count);
     return CM_OK;
 }
 

@@ -23,12 +23,33 @@ const struct cm_loss_rule *cm_loss_rule_find(const char *name)
     return NULL;
 }
 
-/* An operand of a rule's function: the prediction, the target or a number. */
+/* The class weights as a tensor that broadcasts with the prediction: over its classes if
+ * of_scores is set, else over its last axis. */
+static cm_value class_weights(struct cm_preparation *p, cm_value x, bool of_scores)
+{
+    const struct cm_prepare_options *o = p->options;
+    const struct cm_type *type = cm_preparation_type(p, x);
+    struct cm_shape shape = CM_SHAPE((int64_t)o->class_weight_count);
+
+    for (int i = 2; of_scores && i < type->rank; i++)
+        if (!cm_shape_insert(&shape, shape.rank, 1))
+            break;
+    const struct cm_tensor tensor = cm_tensor_borrow(
+        type->dtype, &shape, CM_NEW_ARRAY(p->arena, double, o->class_weight_count));
+    for (size_t i = 0; i < o->class_weight_count; i++)
+        cm_tensor_set_real(&tensor, (int64_t)i, o->class_weights[i]);
+    return cm_preparation_call(p, cm_build_tensor(&p->build, &tensor),
+                               cm_preparation_name(p, "loss.class_weights"));
+}
+
+/* An operand of a rule's function: the prediction, the target, a number or the class weights. */
 static cm_value operand(struct cm_preparation *p, const struct cm_loss_rule *rule,
                         struct cm_str name, cm_value x, cm_value y)
 {
     if (cm_str_is(name, "x") || cm_str_is(name, "y"))
         return name.data[0] == 'x' ? x : y;
+    if (cm_str_starts(name, "weights"))
+        return class_weights(p, x, !cm_str_is(name, "weights"));
     for (const struct cm_rule_number *number = rule->numbers; number->name; number++)
         if (cm_str_is(name, number->name))
             return cm_preparation_scalar(p, number->name, cm_preparation_type(p, x)->dtype,
@@ -40,7 +61,7 @@ static cm_value operand(struct cm_preparation *p, const struct cm_loss_rule *rul
     return 0;
 }
 
-/* Settings that are not 0 are conditions of the function. */
+/* Settings that are not 0 are conditions of the function, and so are class weights. */
 static const char *const *conditions(struct cm_preparation *p, const struct cm_loss_rule *rule)
 {
     const struct cm_rule_number *setting = rule->settings;
@@ -48,10 +69,12 @@ static const char *const *conditions(struct cm_preparation *p, const struct cm_l
 
     while (setting[count].name)
         count++;
-    const char **words = CM_NEW_ARRAY(p->arena, const char *, count + 1);
+    const char **words = CM_NEW_ARRAY(p->arena, const char *, count + 2);
     for (count = 0; setting->name; setting++)
         if (cm_preparation_setting(p, setting->name, setting->value) != 0)
             words[count++] = setting->name;
+    if (p->options->class_weight_count)
+        words[count] = "weights";
     return words;
 }
 
@@ -333,6 +356,25 @@ static cm_value widen(struct cm_preparation *p, cm_value prediction, const struc
                                cm_preparation_name(p, "loss.prediction"));
 }
 
+/* There is one weight for each class of the prediction, or for each of its columns. */
+static void check_class_weights(struct cm_preparation *p, const struct cm_loss_rule *rule,
+                                const struct cm_type *type)
+{
+    const struct cm_prepare_options *o = p->options;
+    const bool by_class = rule && rule->weights == CM_WEIGHTS_CLASSES;
+    const int axis = by_class ? p->class_axis : type->rank - 1;
+    const size_t count = o->class_weight_count;
+
+    if (!count || !rule || !rule->weights)
+        return;
+    if (type->rank == CM_RANK_UNKNOWN && by_class)
+        cm_preparation_block(p, "class weights: the rank of the prediction is not known");
+    else if (type->rank > 0 && axis < type->rank && cm_dim_known(type->dims[axis]) &&
+             type->dims[axis].value != (int64_t)count && (by_class || count != 1))
+        cm_preparation_block(p, "there are %zu class weights, the prediction has %lld classes",
+                             count, (long long)type->dims[axis].value);
+}
+
 void cm_loss_choose(struct cm_preparation *p)
 {
     const char *name = p->options->loss;
@@ -343,6 +385,7 @@ void cm_loss_choose(struct cm_preparation *p)
     p->class_axis = rule && rule->target == CM_TARGET_CLASSES ? class_axis(p, type) : -1;
     if (p->class_axis < 0 && p->options->class_axis != 1)
         cm_preparation_block(p, "%s does not use classes: class_axis does not apply", name);
+    check_class_weights(p, rule, type);
     cm_bypass(p, rule, by_sequence ? type->rank - 1 : p->class_axis);
 }
 

@@ -164,6 +164,24 @@ static void add_gradient(struct cm_preparation *p)
 
 /* ---- the passes ---- */
 
+static void check_class_weights(struct cm_preparation *p)
+{
+    const struct cm_prepare_options *o = p->options;
+    const struct cm_loss_rule *rule = cm_loss_rule_find(o->loss);
+    bool any = !o->class_weight_count;
+
+    if (o->class_weight_count && !(rule && rule->weights))
+        cm_preparation_block(p, "class weights do not apply to the loss %.60s", o->loss);
+    for (size_t i = 0; i < o->class_weight_count; i++) {
+        if (!(o->class_weights[i] >= 0 && o->class_weights[i] < INFINITY))
+            cm_preparation_block(p, "class weight %zu is %g, must be at least 0", i,
+                                 o->class_weights[i]);
+        any = any || o->class_weights[i] != 0;
+    }
+    if (!any)
+        cm_preparation_block(p, "all class weights are 0");
+}
+
 static enum cm_status check_settings(struct cm_preparation *p)
 {
     cm_update_check(p);
@@ -176,6 +194,7 @@ static enum cm_status check_settings(struct cm_preparation *p)
                              p->options->loss ? p->options->loss : "");
         return cm_preparation_verdict(p);
     }
+    check_class_weights(p);
     p->is_misused = false; /* nothing has looked at the model yet */
     return CM_OK;
 }

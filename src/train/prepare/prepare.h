@@ -38,13 +38,15 @@ struct cm_prepare_options {
                               own, the first that matches */
     double warmup_from; /* the part of the rate that the first update has, as Hugging Face's 0; NAN:
                            1 / warmup */
-    const char *train, *freeze; /* POSIX extended regular expressions over initializer names
-                                   and the framework's; NULL: the usual choice */
-    const char *target;         /* name of the label input; NULL: "target" */
-    int64_t class_axis;         /* of the prediction, for losses over classes */
-    bool keep_opset;            /* refuse rather than raise the opset */
-    bool keep_tied;   /* leave one what exporters merged: tensors that hold one repeated value */
-    bool keep_untied; /* leave two what exporters wrote twice: a table and its transpose */
+    const char *train, *freeze;  /* POSIX extended regular expressions over initializer names
+                                    and the framework's; NULL: the usual choice */
+    const double *class_weights; /* of the loss, by class; NULL: all 1 */
+    size_t class_weight_count;
+    const char *target; /* name of the label input; NULL: "target" */
+    int64_t class_axis; /* of the prediction, for losses over classes */
+    bool keep_opset;    /* refuse rather than raise the opset */
+    bool keep_tied;     /* leave one what exporters merged: tensors that hold one repeated value */
+    bool keep_untied;   /* leave two what exporters wrote twice: a table and its transpose */
     const struct cm_plan *plan; /* instead of optimizer, its numbers, schedule, clip_norm, train and
                                    freeze; NULL: those are the plan */
     const struct cm_mlir_form_hooks *mlir; /* who reads a loss in a file of MLIR; NULL: nobody */
