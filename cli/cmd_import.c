@@ -168,7 +168,8 @@ static int import_main(char **operands, int count)
         return CLI_USAGE;
     }
     options.prepare = &prepare;
-    options.use_schedule = f->schedule || f->warmup || f->schedule_steps;
+    options.use_schedule =
+        f->schedule || f->warmup || f->schedule_steps || f->warmup_epochs || f->schedule_epochs;
     options.use_clip_norm = f->clip_norm != NULL;
     options.use_accumulate = f->accumulate != NULL;
     options.weights_only = weights_only;

@@ -56,6 +56,9 @@ static int check_settings(void)
         wrong++, cli_complain("train: --tensorboard-every needs --tensorboard DIR");
     if ((s->patience || s->best) && !s->validate.count)
         wrong++, cli_complain("train: %s needs --validate FILE", s->best ? "--best" : "--patience");
+    if (cli_training.schedule && strcmp(cli_training.schedule, "plateau") == 0 &&
+        !s->validate.count)
+        wrong++, cli_complain("train: --schedule plateau needs --validate FILE");
     for (size_t i = 0; i < sizeof models / sizeof *models; i++)
         if (models[i] && cli_is_stream(models[i]))
             wrong++,
@@ -124,15 +127,24 @@ static int64_t fixed_batch(const struct cameo_model *model, int64_t otherwise)
     return otherwise;
 }
 
-/* A schedule that goes down to the end needs to know where that is. */
-static int64_t planned_updates(const struct train_run *run)
+/* How long an epoch is; and a schedule that goes down to the end needs to know where that is. */
+static void set_lengths(const struct train_run *run, struct cameo_prepare_options *out)
 {
     const int64_t batch =
         settings.batch_size ? (int64_t)settings.batch_size : fixed_batch(run->model, 32);
     const int64_t samples = cameo_dataset_samples(run->data);
-    const int64_t epochs = settings.epochs ? (int64_t)settings.epochs : 1;
+    const int64_t every = out->accumulate > 1 ? out->accumulate : 1;
+    const bool ends =
+        out->schedule == CAMEO_SCHEDULE_COSINE || out->schedule == CAMEO_SCHEDULE_LINEAR;
 
-    return settings.steps ? (int64_t)settings.steps : epochs * ((samples + batch - 1) / batch);
+    if (!out->updates_per_epoch)
+        out->updates_per_epoch = (double)((samples + batch - 1) / batch) / (double)every;
+    if (out->schedule_steps || out->schedule_epochs > 0 || !ends)
+        return;
+    if (settings.steps)
+        out->schedule_steps = ((int64_t)settings.steps + every - 1) / every;
+    else
+        out->schedule_epochs = settings.epochs ? (double)settings.epochs : 1;
 }
 
 static int prepare(struct train_run *run)
@@ -150,11 +162,7 @@ static int prepare(struct train_run *run)
     }
     if (code != CLI_YES)
         return code;
-    if (!prepare_options.schedule_steps && prepare_options.schedule >= CAMEO_SCHEDULE_COSINE) {
-        const int64_t every = prepare_options.accumulate > 1 ? prepare_options.accumulate : 1;
-
-        prepare_options.schedule_steps = (planned_updates(run) + every - 1) / every;
-    }
+    set_lengths(run, &prepare_options);
     code = cli_training_dump("train", run->model, &prepare_options);
     if (code != CLI_YES)
         return code;

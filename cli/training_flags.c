@@ -58,17 +58,17 @@ static void read_count(struct reading *r, const char *flag, const char *text, in
 
 static void read_schedule(struct reading *r, struct cameo_prepare_options *out)
 {
-    static const char *const names[] = {"constant", "step", "cosine", "linear"};
+    static const char *const names[] = {"constant", "step", "cosine", "linear", "plateau"};
 
     if (!cli_training.schedule)
         return;
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i <= CAMEO_SCHEDULE_PLATEAU; i++)
         if (strcmp(cli_training.schedule, names[i]) == 0) {
             out->schedule = (enum cameo_schedule)i;
             return;
         }
-    cli_complain("%s: --schedule is constant, step, cosine or linear, not '%s'", r->command,
-                 cli_training.schedule);
+    cli_complain("%s: --schedule is constant, step, cosine, linear or plateau, not '%s'",
+                 r->command, cli_training.schedule);
     r->code = CLI_USAGE;
 }
 
@@ -159,6 +159,13 @@ int cli_training_read(const char *command, struct cameo_prepare_options *out)
     read_real(&r, "--epsilon", f->epsilon, &out->epsilon);
     read_real(&r, "--schedule-factor", f->schedule_factor, &out->schedule_factor);
     read_real(&r, "--clip-norm", f->clip_norm, &out->clip_norm);
+    read_real(&r, "--warmup-epochs", f->warmup_epochs, &out->warmup_epochs);
+    read_real(&r, "--schedule-epochs", f->schedule_epochs, &out->schedule_epochs);
+    read_real(&r, "--updates-per-epoch", f->updates_per_epoch, &out->updates_per_epoch);
+    read_count(&r, "--schedule-patience", f->schedule_patience, &out->schedule_patience);
+    read_real(&r, "--schedule-threshold", f->schedule_threshold, &out->schedule_threshold);
+    read_count(&r, "--schedule-cooldown", f->schedule_cooldown, &out->schedule_cooldown);
+    read_real(&r, "--schedule-min-lr", f->schedule_min_lr, &out->schedule_min_lr);
     read_count(&r, "--warmup", f->warmup, &out->warmup);
     read_count(&r, "--schedule-steps", f->schedule_steps, &out->schedule_steps);
     read_count(&r, "--accumulate", f->accumulate, &out->accumulate);
@@ -168,10 +175,16 @@ int cli_training_read(const char *command, struct cameo_prepare_options *out)
     refuse(&r, f->accumulate && out->accumulate == 0, "--accumulate needs a number above 0");
     refuse(&r, f->schedule_steps && out->schedule_steps == 0,
            "--schedule-steps needs a number above 0");
-    refuse(&r, f->schedule_steps && out->schedule == CAMEO_SCHEDULE_CONSTANT,
-           "--schedule-steps needs --schedule step, cosine or linear");
-    refuse(&r, f->schedule_factor && out->schedule != CAMEO_SCHEDULE_STEP,
-           "--schedule-factor needs --schedule step");
+    const bool by_loss = out->schedule == CAMEO_SCHEDULE_PLATEAU;
+    const bool by_time = out->schedule != CAMEO_SCHEDULE_CONSTANT && !by_loss;
+    refuse(&r, (f->schedule_steps || f->schedule_epochs) && !by_time,
+           "--schedule-steps and --schedule-epochs need --schedule step, cosine or linear");
+    refuse(&r, f->schedule_factor && !by_loss && out->schedule != CAMEO_SCHEDULE_STEP,
+           "--schedule-factor needs --schedule step or plateau");
+    refuse(&r,
+           !by_loss && (f->schedule_patience || f->schedule_threshold || f->schedule_cooldown ||
+                        f->schedule_min_lr),
+           "--schedule-patience, -threshold, -cooldown and -min-lr need --schedule plateau");
     return r.code;
 }
 
@@ -193,8 +206,15 @@ static const struct {
              {"--warmup-from", &cli_training.warmup_from},
              {"--schedule", &cli_training.schedule},
              {"--schedule-steps", &cli_training.schedule_steps},
+             {"--schedule-epochs", &cli_training.schedule_epochs},
              {"--schedule-factor", &cli_training.schedule_factor},
+             {"--schedule-patience", &cli_training.schedule_patience},
+             {"--schedule-threshold", &cli_training.schedule_threshold},
+             {"--schedule-cooldown", &cli_training.schedule_cooldown},
+             {"--schedule-min-lr", &cli_training.schedule_min_lr},
              {"--warmup", &cli_training.warmup},
+             {"--warmup-epochs", &cli_training.warmup_epochs},
+             {"--updates-per-epoch", &cli_training.updates_per_epoch},
              {"--clip-norm", &cli_training.clip_norm},
              {"--accumulate", &cli_training.accumulate},
              {"--train", &cli_training.train},

@@ -12,6 +12,8 @@ struct cli_training_flags {
     const char *loss, *output, *target, *optimizer;
     const char *lr, *momentum, *weight_decay, *beta1, *beta2, *epsilon;
     const char *schedule, *warmup, *schedule_steps, *schedule_factor;
+    const char *warmup_epochs, *schedule_epochs, *updates_per_epoch;
+    const char *schedule_patience, *schedule_threshold, *schedule_cooldown, *schedule_min_lr;
     const char *clip_norm, *accumulate, *train, *freeze, *class_axis, *settings;
     const char *no_decay, *lr_for, *warmup_from, *class_weights;
     bool keep_opset, keep_tied, keep_untied, no_decay_vectors;
@@ -60,14 +62,28 @@ extern struct cli_training_flags cli_training;
         {"--class-weights", NULL,                                                                    \
          "X,X,..",          "weights of classes in the loss, or a FILE with an array of them",       \
          CLI_TEXT,          &cli_training.class_weights},                                            \
-        {"--schedule",          NULL, "NAME", "constant, step, cosine or linear", CLI_TEXT,          \
+        {"--schedule",          NULL, "NAME", "constant, step, cosine, linear or plateau", CLI_TEXT,          \
          &cli_training.schedule},                                                                    \
         {"--schedule-steps",          NULL, "N", "length of the schedule, period of step", CLI_TEXT, \
          &cli_training.schedule_steps},                                                              \
+        {"--schedule-epochs",          NULL, "X", "the same in epochs", CLI_TEXT, \
+         &cli_training.schedule_epochs}, \
+        {"--schedule-patience",          NULL, "N", "of plateau: validations without a better loss (10)", CLI_TEXT, \
+         &cli_training.schedule_patience}, \
+        {"--schedule-threshold",          NULL, "X", "of plateau: how much better, as a share (1e-4)", CLI_TEXT, \
+         &cli_training.schedule_threshold}, \
+        {"--schedule-cooldown",          NULL, "N", "of plateau: validations to skip after it (0)", CLI_TEXT, \
+         &cli_training.schedule_cooldown}, \
+        {"--schedule-min-lr",          NULL, "X", "of plateau: the least rate (0)", CLI_TEXT, \
+         &cli_training.schedule_min_lr},                                                              \
         {"--schedule-factor",          NULL,     "X",                                                \
-         "of the step schedule (0.1)", CLI_TEXT, &cli_training.schedule_factor},                     \
+         "of step and plateau: the rate times this (0.1)", CLI_TEXT, &cli_training.schedule_factor},                     \
         {"--warmup",          NULL, "N", "updates over which the rate rises", CLI_TEXT,              \
          &cli_training.warmup},                                                                      \
+        {"--warmup-epochs",          NULL, "X", "the same in epochs", CLI_TEXT, \
+         &cli_training.warmup_epochs}, \
+        {"--updates-per-epoch",          NULL, "X", "how long an epoch is; train knows it", CLI_TEXT, \
+         &cli_training.updates_per_epoch}, \
         {"--warmup-from",                                                                            \
          NULL,                                                                                       \
          "X",                                                                                        \

@@ -1919,6 +1919,12 @@ CAMEO_API enum cameo_status cameo_trainer_set_gradients(struct cameo_trainer *tr
                                                         const void *values, size_t size,
                                                         struct cameo_error *err);
 
+/* Tells a training that was prepared with CAMEO_SCHEDULE_PLATEAU the loss of a validation:
+ * PyTorch's scheduler.step(loss). cameo_trainer_run does so itself. Any other training refuses it.
+ */
+CAMEO_API enum cameo_status cameo_trainer_add_validation(struct cameo_trainer *trainer, double loss,
+                                                         struct cameo_error *err);
+
 /* Iterations so far; a checkpoint remembers them. */
 CAMEO_API uint64_t cameo_trainer_steps(const struct cameo_trainer *trainer);
 /* Ends the step under way with CAMEO_CANCELLED when it is set. NULL: none. */
@@ -2468,14 +2474,18 @@ enum cameo_schedule {
     CAMEO_SCHEDULE_CONSTANT = 0,
     CAMEO_SCHEDULE_STEP = 1,   /* times schedule_factor every schedule_steps */
     CAMEO_SCHEDULE_COSINE = 2, /* down to 0 at schedule_steps */
-    CAMEO_SCHEDULE_LINEAR = 3
+    CAMEO_SCHEDULE_LINEAR = 3,
+    /* Times schedule_factor when the validation loss has not fallen for more than
+     * schedule_patience validations, as PyTorch's ReduceLROnPlateau: cameo_trainer_run measures it
+     * after each epoch, cameo_trainer_add_validation takes it otherwise */
+    CAMEO_SCHEDULE_PLATEAU = 4
 };
 
 /* Names mean what they mean in PyTorch (lion and lamb: in optax), formula and defaults. A negative
  * number stands for the optimizer's default. */
 struct cameo_prepare_options {
     size_t struct_size;
-    /* cross-entropy, nll, mse, l1, huber, bce, bce-logits; a model file with inputs prediction and
+    /* A loss of docs/training.md: cross-entropy, mse, ..; a model file with inputs prediction and
      * target and a scalar output; output:NAME for a loss that the model computes itself */
     const char *loss;
     const char *output;    /* which output the loss reads; NULL: the only one */
@@ -2486,9 +2496,9 @@ struct cameo_prepare_options {
     enum cameo_schedule schedule;
     int64_t warmup;         /* updates over which the rate rises */
     int64_t schedule_steps; /* updates, warmup included; the period of CAMEO_SCHEDULE_STEP */
-    double schedule_factor;
-    double clip_norm;   /* of all gradients together; 0: none */
-    int64_t accumulate; /* batches whose gradients are averaged for one update */
+    double schedule_factor; /* of CAMEO_SCHEDULE_STEP and CAMEO_SCHEDULE_PLATEAU */
+    double clip_norm;       /* of all gradients together; 0: none */
+    int64_t accumulate;     /* batches whose gradients are averaged for one update */
     /* POSIX extended regular expressions over initializer names, and over the names that the
      * framework had for them where the file records them: train those alone; leave those alone.
      * NULL: what a user of the framework would call a parameter, see docs/training.md */
@@ -2522,13 +2532,23 @@ struct cameo_prepare_options {
      * bce-logits (one, or one for each column). NULL: all are 1 */
     const double *class_weights;
     size_t class_weight_count;
+    /* The lengths of warmup and schedule in epochs of updates_per_epoch updates, instead of warmup
+     * and schedule_steps; 0: not given */
+    double warmup_epochs, schedule_epochs;
+    double updates_per_epoch;
+    /* Of CAMEO_SCHEDULE_PLATEAU, as PyTorch has them: validations to wait, what share of the best
+     * loss counts as a fall, validations to skip after a reduction, and the least rate */
+    int64_t schedule_patience;
+    double schedule_threshold;
+    int64_t schedule_cooldown;
+    double schedule_min_lr;
 };
 
 #define CAMEO_PREPARE_OPTIONS_INIT                                                                 \
     {                                                                                              \
         sizeof(struct cameo_prepare_options), 0, 0, 0, 0, -1, -1, -1, -1, -1, -1,                  \
             CAMEO_SCHEDULE_CONSTANT, 0, 0, 0.1, 0, 1, 0, 0, false, 1, false, false, 0, 0, -1,      \
-            false, 0, 0, 0, 0, 0                                                                   \
+            false, 0, 0, 0, 0, 0, 0, 0, 0, 10, 1e-4, 0, 0                                          \
     }
 
 /* Whether an initializer is trained, and why or why not. */

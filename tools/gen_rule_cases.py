@@ -97,6 +97,17 @@ class Scheduled:
         self.scheduler.step()
 
 
+class Plateau:
+    """An optimizer whose rates fall when the validation loss does not."""
+
+    def __init__(self, optimizer, **settings):
+        self.zero_grad, self.step = optimizer.zero_grad, optimizer.step
+        self.scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, **settings)
+
+    def validated(self, loss):
+        self.scheduler.step(loss)
+
+
 def groups(ps, settings):
     """A group for each weight: w1, b1, w2, b2."""
     return [{"params": [p], **extra} for p, extra in zip(ps, settings, strict=True)]
@@ -149,6 +160,18 @@ SETTINGS = {
                   "--no-decay-vectors"], "numbers", "Identity", lambda x, y: F.mse_loss(x, y), no_decay),
     "lr-for": (["--loss", "mse", "--optimizer", "adamw", "--lr", "0.02", "--weight-decay", "0.5", "--no-decay", "^b2$",
                 "--lr-for", "^w=0.1;2$=0.001"], "numbers", "Identity", lambda x, y: F.mse_loss(x, y), lr_for),
+    "plateau": (["--loss", "mse", "--optimizer", "sgd", "--lr", "1.5", "--lr-for", "^b1$=0.3", "--schedule", "plateau",
+                 "--schedule-factor", "0.4", "--schedule-patience", "1", "--schedule-threshold", "0.01",
+                 "--schedule-cooldown", "1", "--schedule-min-lr", "0.2"], "numbers", "Identity", lambda x, y: F.mse_loss(x, y),
+                lambda ps: Plateau(torch.optim.SGD(groups(ps, [{}, {"lr": 0.3}, {}, {}]), lr=1.5), factor=0.4, patience=1,
+                                   threshold=0.01, cooldown=1, min_lr=0.2)),
+    "plateau-adam": (["--loss", "mse", "--optimizer", "adam", "--lr", "0.06", "--schedule", "plateau", "--schedule-patience",
+                      "1", "--schedule-factor", "0.3"], "numbers", "Identity", lambda x, y: F.mse_loss(x, y),
+                     lambda ps: Plateau(torch.optim.Adam(ps, lr=0.06), factor=0.3, patience=1)),
+    "epochs": (["--loss", "mse", "--optimizer", "sgd", "--lr", "0.3", "--schedule", "step", "--schedule-epochs", "2",
+                "--warmup-epochs", "2", "--updates-per-epoch", "3"], "numbers", "Identity", lambda x, y: F.mse_loss(x, y),
+               lambda ps: Scheduled(torch.optim.SGD(ps, lr=0.3),
+                                    lambda t: min(1, (t + 1) / 6) * 0.1 ** (max(0, t - 6) // 6))),
     "warmup-from": (["--loss", "mse", "--optimizer", "sgd", "--lr", "0.3", "--warmup", "10", "--warmup-from", "0"],
                     "numbers", "Identity", lambda x, y: F.mse_loss(x, y),
                     lambda ps: Scheduled(torch.optim.SGD(ps, lr=0.3), lambda t: min(1, t / 10))),
@@ -172,6 +195,10 @@ def with_torch(target, last, loss, make):
         value.backward()
         optimizer.step()
         losses.append(value.item())
+        if hasattr(optimizer, "validated") and (step + 1) * problem.BATCH % problem.ROWS == 0:
+            x, y = (torch.tensor(array, dtype=torch.float64) for array in problem.validation())
+            s = torch.tanh(x @ values["w1"] + values["b1"]) @ values["w2"] + values["b2"]
+            optimizer.validated(loss(s, y).item())
     return losses, {name: value.detach().numpy() for name, value in values.items()}
 
 

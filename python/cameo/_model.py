@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .operators import Registry
     _T = TypeVar("_T")
 
-SCHEDULES = {"constant": 0, "step": 1, "cosine": 2, "linear": 3}
+SCHEDULES = {"constant": 0, "step": 1, "cosine": 2, "linear": 3, "plateau": 4}
 _BINARY, _TEXT = 1, 2
 _KEEP, _EXTERNAL, _INLINE, _AUTO = range(4)
 
@@ -131,7 +131,8 @@ def prepare_options(options: dict[str, Any]) -> dict[str, Any]:
     """Options of prepare as the library has them; None: its own default."""
     made = {name: value for name, value in options.items() if value is not None}
     for name, value in made.items():
-        if name in ("lr", "momentum", "weight_decay", "beta1", "beta2", "epsilon", "warmup_from"):
+        if name in ("lr", "momentum", "weight_decay", "beta1", "beta2", "epsilon", "warmup_from", "schedule_factor",
+                    "warmup_epochs", "schedule_epochs", "updates_per_epoch", "schedule_threshold", "schedule_min_lr"):
             made[name] = _check.number(name, value)
         elif name == "lr_for":
             if not isinstance(value, Mapping):
@@ -149,7 +150,7 @@ def prepare_options(options: dict[str, Any]) -> dict[str, Any]:
             made[name] = ",".join(f"{key}={_check.number(f'settings[{key!r}]', x)!r}" for key, x in value.items())
         elif name == "class_weights":
             made[name] = array("d", [_check.number("class_weights", x) for x in value]).tobytes()
-        elif name in ("warmup", "schedule_steps", "accumulate"):
+        elif name in ("warmup", "schedule_steps", "accumulate", "schedule_patience", "schedule_cooldown"):
             made[name] = _check.whole(name, value, name == "accumulate")
     if "schedule" in made:
         made["schedule"] = _choice("schedule", made["schedule"], SCHEDULES)
@@ -508,14 +509,19 @@ class Model(_check.Fixed):
                 settings: Mapping[str, float] | None = None, no_decay: str | None = None,
                 no_decay_vectors: bool = False, lr_for: Mapping[str, float] | None = None,
                 warmup_from: float | None = None, without: str | Iterable[str] | None = None,
-                until: str | None = None, class_weights: Iterable[float] | None = None) -> Model:
+                until: str | None = None, class_weights: Iterable[float] | None = None,
+                warmup_epochs: float = 0.0, schedule_epochs: float = 0.0, updates_per_epoch: float = 0.0,
+                schedule_patience: int = 10, schedule_threshold: float = 1e-4, schedule_cooldown: int = 0,
+                schedule_min_lr: float = 0.0) -> Model:
         """Makes the model trainable and returns it; report says what is trained and why.
 
         loss is cross-entropy, nll, mse, l1, huber, bce, bce-logits, a model file, or "output:NAME" for one that the
         model computes; output is what the loss reads, target what the label input is called. optimizer is sgd,
         momentum, nesterov, adam, adamw, adagrad, rmsprop or another of docs/training.md, with the numbers that PyTorch
         names so. schedule is
-        constant, step, cosine or linear, over schedule_steps updates, warmup of them rising. train and freeze are
+        constant, step, cosine or linear, over schedule_steps updates, warmup of them rising, or plateau: the rate falls
+        when the validation loss does not. schedule_epochs and warmup_epochs give lengths in epochs of updates_per_epoch
+        updates. train and freeze are
         regular expressions over names of initializers. settings are further numbers of the optimizer or the loss, such as
         {"rho": 0.95}. Weights whose names match no_decay have no weight decay, nor have biases and scales of norms with
         no_decay_vectors; lr_for gives rates by expression; warmup_from is where a warmup begins, 0 as Hugging Face's.
@@ -540,7 +546,10 @@ class Model(_check.Fixed):
             accumulate=accumulate, train=train, freeze=freeze, keep_opset=keep_opset, class_axis=class_axis,
             keep_tied=keep_tied, keep_untied=keep_untied, settings=settings, no_decay=no_decay,
             no_decay_vectors=no_decay_vectors, lr_for=lr_for, warmup_from=warmup_from, without=without,
-            until=until, class_weights=class_weights)))
+            until=until, class_weights=class_weights, warmup_epochs=warmup_epochs, schedule_epochs=schedule_epochs,
+            updates_per_epoch=updates_per_epoch, schedule_patience=schedule_patience,
+            schedule_threshold=schedule_threshold, schedule_cooldown=schedule_cooldown,
+            schedule_min_lr=schedule_min_lr)))
         return self._become(row[0], preparation(row[1]))
 
     def strip(self) -> Model:

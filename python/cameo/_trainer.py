@@ -265,6 +265,11 @@ class Trainer(Fixed):
 
     # ---- looking ----
 
+    def add_validation(self, loss: float) -> None:
+        """Tells a training whose schedule is plateau the loss of a validation, as scheduler.step(loss) of PyTorch; fit does
+        so itself. Any other training raises cameo.ArgumentError."""
+        self._inside.add_validation(float(loss))
+
     def evaluate(self, inputs: Any = None, /, **more: Any) -> dict[str, float]:
         """What is seen of a batch without training on it: samples, loss, accuracy or errors. Dropout and batch
         statistics behave as in inference."""

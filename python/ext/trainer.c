@@ -356,6 +356,7 @@ static PyMethodDef trainer_methods[] = {
      "[(name, variable, dtype, elements, offset, bytes)]"},
     {"facts", ext_trainer_facts, METH_NOARGS,
      "Names of scalars, of the loss, the number of entries."},
+    {"add_validation", ext_trainer_add_validation, METH_O, "add_validation(loss)"},
     {"steps", ext_trainer_steps, METH_NOARGS, "Iterations so far."},
     {"read", ext_trainer_read, METH_VARARGS,
      "read(0 variable, 1 parameters, 2 gradients; index; memory)"},

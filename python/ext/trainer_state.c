@@ -116,6 +116,21 @@ PyObject *ext_trainer_steps(PyObject *object, PyObject *unused)
         cameo_trainer_steps(((struct ext_trainer *)object)->trainer));
 }
 
+PyObject *ext_trainer_add_validation(PyObject *object, PyObject *number)
+{
+    struct ext_trainer *self = (struct ext_trainer *)object;
+    const double loss = PyFloat_AsDouble(number);
+    struct ext_use use;
+    struct cameo_error err;
+
+    if ((loss == -1 && PyErr_Occurred()) || !ext_trainer_enter(self, false, &use))
+        return NULL;
+    const enum cameo_status status = cameo_trainer_add_validation(self->trainer, loss, &err);
+    if (!ext_trainer_leave(self, &use, status, &err))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 /* ---- values ---- */
 
 enum values_of { OF_VARIABLE, OF_PARAMETERS, OF_GRADIENTS };

@@ -48,6 +48,7 @@ PyObject *ext_trainer_variables(PyObject *self, PyObject *args);
 PyObject *ext_trainer_parameters(PyObject *self, PyObject *args);
 PyObject *ext_trainer_facts(PyObject *self, PyObject *args);
 PyObject *ext_trainer_steps(PyObject *self, PyObject *args);
+PyObject *ext_trainer_add_validation(PyObject *self, PyObject *args);
 PyObject *ext_trainer_read(PyObject *self, PyObject *args);
 PyObject *ext_trainer_set(PyObject *self, PyObject *args);
 PyObject *ext_trainer_save(PyObject *self, PyObject *args);

@@ -95,6 +95,15 @@ class RateTest(unittest.TestCase):
         with self.assertRaisesRegex(cameo.UnsupportedError, "schedule= and warmup= of Model.prepare"):
             trainer(schedule="cosine", schedule_steps=10).lr = 0.1
 
+    def test_falls_on_a_plateau(self):
+        made = trainer(schedule="plateau", schedule_patience=0, schedule_factor=0.5)
+        for loss, rate in ((1.0, 0.5), (0.9, 0.5), (0.9, 0.25)):
+            made.add_validation(loss)
+            made.step(x=X, target=X)
+            self.assertEqual(made.lr, rate)
+        with self.assertRaisesRegex(cameo.ArgumentError, "schedule 'plateau'"):
+            trainer().add_validation(1)
+
     def test_must_be_a_number_and_no_run_be_on(self):
         made = trainer()
         with self.assertRaisesRegex(cameo.ArgumentError, "lr is nan"):

@@ -4,6 +4,7 @@
 
 #include "base/diagnostics.h"
 #include "base/memory.h"
+#include "train/plateau.h"
 
 struct new_call {
     struct cameo_trainer *trainer;
@@ -282,6 +283,15 @@ enum cameo_status cameo_trainer_set_variable(struct cameo_trainer *trainer, size
         status = cm_trainer_set_state(trainer->trainer, index, &value, &reason);
     }
     return cm_api_done(status, &reason, err);
+}
+
+enum cameo_status cameo_trainer_add_validation(struct cameo_trainer *trainer, double loss,
+                                               struct cameo_error *err)
+{
+    CM_API_NEED(trainer, err);
+    struct cm_error reason = {0};
+
+    return cm_api_done(cm_trainer_add_validation(trainer->trainer, loss, &reason), &reason, err);
 }
 
 size_t cameo_trainer_scalar_count(const struct cameo_trainer *trainer)

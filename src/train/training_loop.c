@@ -5,6 +5,7 @@
 #include "base/crc32c.h"
 #include "base/file_lock.h"
 #include "train/checkpoint_folder.h"
+#include "train/plateau.h"
 #include "train/trainer_parts.h"
 
 #include <inttypes.h>
@@ -380,6 +381,8 @@ static enum cm_status end_epoch(struct cm_loop *l)
     if (l->options->validation) {
         CM_TRY(validate(l, &best));
         l->record[WORSE] += !best;
+        if (cm_trainer_has_plateau(l->trainer))
+            CM_TRY(cm_trainer_add_validation(l->trainer, l->measure.loss, l->err));
     }
     tell(l, CM_AFTER_EPOCH, best);
     memset(l->record + SUMS, 0, l->n_scalars * sizeof *l->record);
@@ -492,6 +495,10 @@ static enum cm_status check(const struct cm_loop *l)
     if ((o->patience || o->best) && !o->validation)
         return cm_fail(l->err, CM_BAD_ARGUMENT, "%s needs validation data",
                        o->best ? "best" : "patience");
+    if (!o->validation && cm_trainer_has_plateau(l->trainer))
+        return cm_fail(l->err, CM_BAD_ARGUMENT,
+                       "the rate of this training follows the validation loss (schedule "
+                       "'plateau'): give validation data");
     if (o->validation && cm_feeder_facts(o->validation)->feed.endless)
         return cm_fail(l->err, CM_BAD_ARGUMENT, "the validation batches are endless");
     if (facts->dataset && !facts->feed.endless && facts->batches == 0)

@@ -32,16 +32,38 @@ def distance(got, wanted):
     return float(np.max(np.abs(got - wanted) / (1 + np.abs(wanted))))
 
 
+def train(command, work, trained, *more):
+    cameo(command, "train", os.path.join(work, "trainable.onnx"), "-d", os.path.join(work, "data.npz"), "-b",
+          str(problem.BATCH), "--no-shuffle", "-o", trained, *more)
+
+
+def validated(case):
+    return "plateau" in case["flags"]
+
+
 def follow(command, work, case):
     """How far losses and weights of `cameo train` are from the reference."""
     trained, log = os.path.join(work, "trained.onnx"), os.path.join(work, "log.jsonl")
-    cameo(command, "train", os.path.join(work, "trainable.onnx"), "-d", os.path.join(work, "data.npz"), "-b",
-          str(problem.BATCH), "--steps", str(problem.STEPS), "--no-shuffle", "--log", log, "-o", trained)
+    more = ["--steps", str(problem.STEPS)]
+    if validated(case):
+        more = ["--epochs", str(problem.STEPS * problem.BATCH // problem.ROWS), "--validate",
+                os.path.join(work, "validation.npz")]
+    train(command, work, trained, *more, "--log", log)
     rows = [json.loads(line) for line in open(log)]
-    losses = [row["loss"] for row in rows if "loss" in row]
+    losses = [row["loss"] for row in rows if "loss" in row and "step" in row]
     tensors = {t.name: onnx.numpy_helper.to_array(t) for t in onnx.load(trained).graph.initializer}
     return max(distance(losses, case["losses"]),
                *(distance(tensors[name].ravel(), value) for name, value in case["weights"].items()))
+
+
+def resume(command, work):
+    """A run that is cut off after four epochs and resumed gives the same bytes."""
+    trained, again = os.path.join(work, "trained.onnx"), os.path.join(work, "again.onnx")
+    epochs = problem.STEPS * problem.BATCH // problem.ROWS
+    for count in epochs // 2, epochs:
+        train(command, work, again, "--epochs", str(count), "--validate", os.path.join(work, "validation.npz"),
+              "--checkpoint", os.path.join(work, "checkpoints"), "--resume")
+    assert open(trained, "rb").read() == open(again, "rb").read(), "a resumed run gives other bytes"
 
 
 def follow_compiled(command, work, case):
@@ -60,10 +82,15 @@ def check(command, name, compiled):
             file.write(problem.text(case["last"]))
         x, y = problem.data(case["target"])
         np.savez(os.path.join(work, "data.npz"), x=x, target=y)
+        if validated(case):
+            x, y = problem.validation()
+            np.savez(os.path.join(work, "validation.npz"), x=x, target=y)
         cameo(command, "prepare", os.path.join(work, "net.onnxtxt"), *case["flags"], "-o",
               os.path.join(work, "trainable.onnx"))
         results = {"run": follow(command, work, case)}
-        if compiled:
+        if validated(case):
+            resume(command, work)
+        elif compiled: # a compiled step measures nothing
             results["compiled"] = follow_compiled(command, work, case)
     return results
 

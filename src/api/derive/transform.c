@@ -89,7 +89,14 @@ struct cm_prepare_options cm_api_prepare_options(const struct cameo_prepare_opti
                                        .schedule = (enum cm_schedule)o->schedule,
                                        .warmup = o->warmup,
                                        .schedule_steps = o->schedule_steps,
+                                       .warmup_epochs = o->warmup_epochs,
+                                       .schedule_epochs = o->schedule_epochs,
+                                       .updates_per_epoch = o->updates_per_epoch,
                                        .schedule_factor = o->schedule_factor,
+                                       .schedule_patience = o->schedule_patience,
+                                       .schedule_threshold = o->schedule_threshold,
+                                       .schedule_cooldown = o->schedule_cooldown,
+                                       .schedule_min_lr = o->schedule_min_lr,
                                        .clip_norm = o->clip_norm,
                                        .accumulate = o->accumulate,
                                        .train = o->train,
@@ -131,7 +138,7 @@ enum cm_status cm_api_check_prepare(struct cameo_prepare_options *out,
 {
     *out = (struct cameo_prepare_options)CAMEO_PREPARE_OPTIONS_INIT;
     CM_TRY(cm_api_options(out, sizeof *out, given, err));
-    if ((unsigned)out->schedule > CAMEO_SCHEDULE_LINEAR)
+    if ((unsigned)out->schedule > CAMEO_SCHEDULE_PLATEAU)
         return cm_fail(err, CM_BAD_ARGUMENT, "schedule %d does not exist", (int)out->schedule);
     if (out->class_weight_count && !out->class_weights)
         return cm_fail(err, CM_BAD_ARGUMENT, "class_weights is NULL, but class_weight_count is %zu",

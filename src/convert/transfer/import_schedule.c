@@ -46,7 +46,16 @@ static void read_flags(struct cm_importing *in, struct wanted *out)
 
     if (!in->options->has_schedule)
         return;
-    *out = (struct wanted){(int)o->schedule, o->warmup, o->schedule_steps, o->schedule_factor};
+    if (o->schedule >= (int)CM_COUNT(names)) {
+        cm_import_block(in, "--schedule plateau does not apply to a checkpoint: constant, step, "
+                            "cosine and linear do");
+        return;
+    }
+    if ((o->warmup_epochs != 0 || o->schedule_epochs != 0) && !(o->updates_per_epoch > 0))
+        cm_import_block(in, "--warmup-epochs and --schedule-epochs need --updates-per-epoch");
+    *out = (struct wanted){(int)o->schedule, cm_schedule_updates(o, o->warmup, o->warmup_epochs),
+                           cm_schedule_updates(o, o->schedule_steps, o->schedule_epochs),
+                           o->schedule_factor};
 }
 
 static struct cm_phase *add_phase(struct cm_importing *in, enum cm_phase_shape shape, int64_t first,

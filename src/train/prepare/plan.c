@@ -3,9 +3,11 @@
 #include "train/prepare/update.h"
 
 #include "train/formula.h"
+#include "train/plateau.h"
 #include "train/rules.h"
 #include "training_names.h"
 
+#include <float.h>
 #include <stdlib.h>
 
 /* ---- flags ---- */
@@ -43,19 +45,74 @@ static void check_flag(struct cm_preparation *p, const char *flag, double value,
                              below == 1 ? " and below 1" : "");
 }
 
+int64_t cm_schedule_updates(const struct cm_prepare_options *options, int64_t steps, double epochs)
+{
+    const double updates = ceil(epochs * options->updates_per_epoch);
+
+    return epochs == 0 ? steps : updates >= 0 && updates < 0x1p53 ? (int64_t)updates : 0;
+}
+
+const double *cm_schedule_plateau(struct cm_arena *arena, const struct cm_prepare_options *options)
+{
+    double *state = CM_NEW_ARRAY(arena, double, CM_PLATEAU_RATES);
+
+    state[CM_PLATEAU_BEST] = DBL_MAX; /* an infinity would look like a training that diverged */
+    state[CM_PLATEAU_FACTOR] = options->schedule_factor;
+    state[CM_PLATEAU_PATIENCE] = (double)options->schedule_patience;
+    state[CM_PLATEAU_THRESHOLD] = options->schedule_threshold;
+    state[CM_PLATEAU_COOLDOWN] = (double)options->schedule_cooldown;
+    state[CM_PLATEAU_LEAST] = options->schedule_min_lr;
+    return state;
+}
+
+static void check_plateau(struct cm_preparation *p)
+{
+    const struct cm_prepare_options *o = p->options;
+    const struct {
+        const char *name;
+        double value, below;
+    } settings[] = {{"schedule_factor", o->schedule_factor, 1},
+                    {"schedule_threshold", o->schedule_threshold, 1},
+                    {"schedule_patience", (double)o->schedule_patience, INFINITY},
+                    {"schedule_cooldown", (double)o->schedule_cooldown, INFINITY},
+                    {"schedule_min_lr", o->schedule_min_lr, INFINITY}};
+
+    for (size_t i = 0; i < CM_COUNT(settings); i++)
+        check_flag(p, settings[i].name, settings[i].value, 0, settings[i].below);
+}
+
+/* A length is given in updates or in epochs; those need to know how long an epoch is. */
+static void check_length(struct cm_preparation *p, const char *what, int64_t updates, double epochs)
+{
+    if (epochs == 0)
+        return;
+    if (!(epochs > 0 && epochs < INFINITY))
+        cm_preparation_block(p, "%s_epochs is %g, must be at least 0", what, epochs);
+    else if (updates)
+        cm_preparation_block(p, "the %s is given in epochs and in updates", what);
+    else if (!(p->options->updates_per_epoch > 0 && p->options->updates_per_epoch < INFINITY))
+        cm_preparation_block(p, "%s_epochs needs updates_per_epoch, the updates of an epoch", what);
+}
+
 static void check_schedule(struct cm_preparation *p)
 {
     const struct cm_prepare_options *o = p->options;
+    const bool is_timed =
+        o->schedule != CM_SCHEDULE_CONSTANT && o->schedule != CM_SCHEDULE_PLATEAU;
 
-    if (o->schedule != CM_SCHEDULE_CONSTANT && o->schedule_steps <= 0)
+    check_length(p, "warmup", o->warmup, o->warmup_epochs);
+    check_length(p, "schedule", o->schedule_steps, o->schedule_epochs);
+    if (o->schedule == CM_SCHEDULE_PLATEAU)
+        check_plateau(p);
+    if (is_timed && p->schedule_steps <= 0 && o->schedule_epochs == 0)
         cm_preparation_block(p, "the schedule needs a number of steps (schedule_steps)");
-    if (o->schedule != CM_SCHEDULE_CONSTANT && o->schedule != CM_SCHEDULE_STEP &&
-        o->schedule_steps > 0 && o->warmup >= o->schedule_steps)
+    if (is_timed && o->schedule != CM_SCHEDULE_STEP && p->schedule_steps > 0 &&
+        p->warmup >= p->schedule_steps)
         cm_preparation_block(
             p, "%lld steps of warmup are as long as the whole schedule of %lld steps or longer",
-            (long long)o->warmup, (long long)o->schedule_steps);
-    if (o->warmup < 0)
-        cm_preparation_block(p, "%lld steps of warmup: expected 0 or more", (long long)o->warmup);
+            (long long)p->warmup, (long long)p->schedule_steps);
+    if (p->warmup < 0)
+        cm_preparation_block(p, "%lld steps of warmup: expected 0 or more", (long long)p->warmup);
     if (!(o->clip_norm >= 0))
         cm_preparation_block(
             p, "gradients cannot be clipped to a norm of %g: expected 0 (no clipping) or more",
@@ -122,11 +179,16 @@ static void check_settings(struct cm_preparation *p, const struct flagged *named
     while (next_setting(&at, &name, &value)) {
         const char *text = cm_arena_str(p->arena, name).data;
         const struct cm_group_field *field = cm_group_field_find(text);
-        bool known = field && !field->is_flag && !isnan(preset_of(named, text));
+        bool known = named->rule && field && !field->is_flag && !isnan(preset_of(named, text));
 
         for (const struct cm_rule_number *n = loss ? loss->settings : NULL; n && n->name; n++)
             known = known || strcmp(n->name, text) == 0;
-        if (!known)
+        if (!known && !named->rule)
+            cm_preparation_block(p,
+                                 "setting '%s': loss %s does not have it, and the checkpoint says "
+                                 "those of the optimizer",
+                                 text, p->options->loss);
+        else if (!known)
             cm_preparation_block(p, "setting '%s': neither optimizer %s nor loss %s has it", text,
                                  p->options->optimizer, p->options->loss);
         else if (!(fabs(value) < INFINITY))
@@ -153,7 +215,7 @@ static void check_flags(struct cm_preparation *p, const struct flagged *named)
     if (!isnan(o->warmup_from) && !(o->warmup_from >= 0 && o->warmup_from < 1))
         cm_preparation_block(p, "warmup_from is %g, must be at least 0 and below 1",
                              o->warmup_from);
-    if (!isnan(o->warmup_from) && o->warmup == 0)
+    if (!isnan(o->warmup_from) && o->warmup == 0 && o->warmup_epochs == 0)
         cm_preparation_block(p, "warmup_from needs a number of updates (warmup)");
     check_schedule(p);
 }
@@ -269,14 +331,17 @@ static const struct cm_plan *plan_of_flags(struct cm_preparation *p, const struc
                              .groups = group,
                              .n_groups = count,
                              .clip = {CM_CLIP_GLOBAL, o->clip_norm}};
-    p->warmup = o->warmup;
-    if (o->schedule == CM_SCHEDULE_CONSTANT)
+    p->warmup = cm_schedule_updates(o, o->warmup, o->warmup_epochs);
+    p->schedule_steps = cm_schedule_updates(o, o->schedule_steps, o->schedule_epochs);
+    if (o->schedule == CM_SCHEDULE_PLATEAU)
+        plan->plateau = cm_schedule_plateau(p->arena, o);
+    if (o->schedule == CM_SCHEDULE_CONSTANT || o->schedule == CM_SCHEDULE_PLATEAU)
         return plan;
     plan->schedule.count = 1;
     plan->schedule.phases = CM_NEW(p->arena, struct cm_phase);
     plan->schedule.phases[0] = (struct cm_phase){
         .shape = shapes[o->schedule],
-        .length = (double)(o->schedule_steps - (o->schedule == CM_SCHEDULE_STEP ? 0 : o->warmup)),
+        .length = (double)(p->schedule_steps - (o->schedule == CM_SCHEDULE_STEP ? 0 : p->warmup)),
         .factor = o->schedule_factor,
         .is_stepped = true,
         .from = from,
@@ -404,6 +469,26 @@ static bool find_optimizer(const char *name, struct flagged *out)
     return true;
 }
 
+/* A plan says how each weight is trained: flags that would say it too. */
+static void refuse_flags(struct cm_preparation *p)
+{
+    const struct cm_prepare_options *o = p->options;
+    const struct {
+        const char *name;
+        bool given;
+    } flags[] = {{"no_decay", o->no_decay != NULL},
+                 {"no_decay_vectors", o->no_decay_vectors},
+                 {"lr_for", o->lr_for != NULL},
+                 {"warmup_from", !isnan(o->warmup_from)}};
+
+    for (size_t i = 0; i < CM_COUNT(flags); i++)
+        if (flags[i].given)
+            cm_preparation_block(
+                p, "%s does not apply: the checkpoint says how each weight is trained",
+                flags[i].name);
+    check_settings(p, &(struct flagged){0});
+}
+
 void cm_update_check(struct cm_preparation *p)
 {
     const struct cm_prepare_options *o = p->options;
@@ -415,6 +500,7 @@ void cm_update_check(struct cm_preparation *p)
     if (o->plan) {
         p->plan = o->plan;
         check_plan(p, o->plan);
+        refuse_flags(p);
     } else if (find_optimizer(o->optimizer, &named)) {
         read_groups(p);
         p->plan = plan_of_flags(p, &named);

@@ -113,6 +113,8 @@ struct cm_plan {
     const struct cm_plan_weight *weights;
     size_t n_weights;
     struct cm_rate_schedule schedule;
+    const double *plateau; /* the first elements of train/plateau.h: rates follow the validation
+                              loss; NULL: they do not */
     struct cm_plan_clip clip;
     int64_t step; /* what training.step begins with: updates done so far */
     /* What a torch.optim.SGD does at its first step (v = g) is done already where step > 0. */

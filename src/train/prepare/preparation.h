@@ -77,7 +77,7 @@ struct cm_preparation {
     CM_ARRAY(cm_value) added;              /* initializers that the file's graph gets */
     CM_ARRAY(struct cm_plan_state) states; /* that the optimizer keeps, for the report */
     const struct cm_plan *plan;            /* of the options, or what its flags mean */
-    int64_t warmup;                        /* of the flags */
+    int64_t warmup, schedule_steps;        /* of the flags */
     struct cm_flag_group *rates;           /* of the flags, as are: */
     size_t n_rates;
     struct cm_flag_group no_decay;
@@ -156,6 +156,9 @@ void cm_preparation_add(struct cm_preparation *p, cm_value value, struct cm_str 
  * initializer's type. */
 cm_value cm_preparation_state(struct cm_preparation *p, struct cm_str name, enum cm_dtype dtype,
                               const struct cm_type *like, double first);
+/* One that holds these numbers, and is reset to them. */
+cm_value cm_preparation_numbers(struct cm_preparation *p, struct cm_str name, double *values,
+                                size_t count);
 /* A state variable that counts; its reset is 0 as well. */
 cm_value cm_preparation_counter(struct cm_preparation *p, struct cm_str name, int64_t first);
 /* Lists a value among the algorithm's outputs. */

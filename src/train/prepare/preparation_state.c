@@ -85,6 +85,33 @@ cm_value cm_preparation_state(struct cm_preparation *p, struct cm_str name, enum
     return add_state(p, name, tensor, &shaped, first);
 }
 
+cm_value cm_preparation_numbers(struct cm_preparation *p, struct cm_str name, double *values,
+                                size_t count)
+{
+    struct {
+        struct cm_builder build;
+    } reset = {{.graph = p->reset, .err = p->err}};
+    struct cm_tensor_proto *stored = CM_NEW(p->arena, struct cm_tensor_proto);
+    const struct cm_shape shape = CM_SHAPE((int64_t)count);
+    const struct cm_tensor tensor = cm_tensor_borrow(CM_DOUBLE, &shape, values);
+
+    if (!p->build.status)
+        p->build.status = cm_tensor_proto_store(stored, p->arena, &tensor, p->err);
+    const cm_value state = cm_preparation_tensor(p, p->build.graph, stored, name);
+    if (!state)
+        return 0;
+    cm_value_get(p->inference->module, state)->is_state = true;
+    const struct cm_attribute_proto held = cm_attr_tensor(p->arena, "value", &tensor);
+    const cm_value next =
+        cm_build(&reset.build,
+                 &(struct cm_emission){.op = "Constant", .attributes = &held, .n_attributes = 1});
+    p->build.status = reset.build.status;
+    cm_preparation_term(p, name, "reset", next);
+    *CM_PUSH(p->arena, &p->resets) = next;
+    *CM_PUSH(p->arena, &p->reset_bindings) = (struct cm_prepared_binding){state, next};
+    return state;
+}
+
 cm_value cm_preparation_counter(struct cm_preparation *p, struct cm_str name, int64_t first)
 {
     struct cm_tensor_proto *tensor = CM_NEW(p->arena, struct cm_tensor_proto);

@@ -14,7 +14,13 @@
 
 #include <math.h>
 
-enum cm_schedule { CM_SCHEDULE_CONSTANT, CM_SCHEDULE_STEP, CM_SCHEDULE_COSINE, CM_SCHEDULE_LINEAR };
+enum cm_schedule {
+    CM_SCHEDULE_CONSTANT,
+    CM_SCHEDULE_STEP,
+    CM_SCHEDULE_COSINE,
+    CM_SCHEDULE_LINEAR,
+    CM_SCHEDULE_PLATEAU
+};
 
 /* Flags as on the command line; a name means what it means in PyTorch, formula and defaults. NAN:
  * the optimizer's default. */
@@ -27,8 +33,12 @@ struct cm_prepare_options {
     enum cm_schedule schedule;
     int64_t warmup, schedule_steps; /* steps; schedule_steps: the length of cosine and linear, the
                                        period of step */
-    double schedule_factor;         /* of step */
-    double clip_norm;               /* 0: none */
+    double warmup_epochs, schedule_epochs; /* the same in epochs, 0: not given */
+    double updates_per_epoch;
+    double schedule_factor;                       /* of step and plateau */
+    int64_t schedule_patience, schedule_cooldown; /* of plateau, in validations */
+    double schedule_threshold, schedule_min_lr;   /* of plateau */
+    double clip_norm;                             /* 0: none */
     int64_t
         accumulate; /* batches whose gradients are averaged before the weights move; 0 or 1: none
                      */
@@ -94,8 +104,15 @@ struct cm_prepare_report {
                                  .epsilon = NAN,                                                   \
                                  .warmup_from = NAN,                                               \
                                  .schedule_factor = 0.1,                                           \
+                                 .schedule_patience = 10,                                          \
+                                 .schedule_threshold = 1e-4,                                       \
                                  .accumulate = 1,                                                  \
                                  .class_axis = 1})
+
+/* How many updates the options mean: steps, or so many epochs if they are not 0. */
+int64_t cm_schedule_updates(const struct cm_prepare_options *options, int64_t steps, double epochs);
+/* What a schedule 'plateau' begins with, without its rates; in arena. */
+const double *cm_schedule_plateau(struct cm_arena *arena, const struct cm_prepare_options *options);
 
 /* Adds training info to file's model (its structs are changed; save with cm_model_save). Every
  * blocker is in one message; then the model must not be used any more. */

@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/prepare/update.h"
 
+#include "train/plateau.h"
+
 /* ---- constants of a phase ---- */
 
 struct phase {
@@ -302,22 +304,49 @@ static cm_value rates(struct cm_updating *u)
     return rate;
 }
 
+/* The state variable of a schedule 'plateau', which the trainer changes between steps. */
+static cm_value plateau(struct cm_updating *u)
+{
+    struct cm_preparation *p = u->p;
+    const size_t groups = u->plan->n_groups;
+    double *values = CM_NEW_ARRAY(p->arena, double, CM_PLATEAU_RATES + groups);
+    const struct cm_str name = cm_preparation_name(p, CM_PLATEAU_NAME);
+
+    if (!cm_str_is(name, CM_PLATEAU_NAME))
+        cm_preparation_block(p, "the model has a '" CM_PLATEAU_NAME "' of its own");
+    memcpy(values, u->plan->plateau, CM_PLATEAU_RATES * sizeof *values);
+    for (size_t g = 0; g < groups; g++)
+        values[CM_PLATEAU_RATES + g] = u->groups[g].is.lr;
+    const cm_value state = cm_preparation_numbers(p, name, values, CM_PLATEAU_RATES + groups);
+    cm_preparation_bind(p, state, cm_term(p, name, "next", "Identity", state));
+    return state;
+}
+
+/* An element of a vector, and while the rates of a plateau rise, a part of it. */
+static cm_value rate_in(struct cm_updating *u, cm_value all, size_t group)
+{
+    struct cm_preparation *p = u->p;
+    const size_t place = group + (u->plan->plateau ? CM_PLATEAU_RATES : 0);
+    const cm_value index = cm_preparation_call(p, cm_build_int64(&p->build, (int64_t)place),
+                                               cm_preparation_name(p, "training.group_%zu", group));
+    const cm_value rate = cm_emit(p, "Gather", all, index);
+    const struct phase phase = {.u = u};
+
+    return u->plan->plateau && u->warmup > 0 ? warm_up(&phase, rate) : rate;
+}
+
 void cm_update_rates(struct cm_updating *u)
 {
     struct cm_preparation *p = u->p;
     const size_t groups = u->plan->n_groups;
 
     (void)cm_update_exact(u, "one"); /* all shapes but tables have it */
-    const cm_value all = rates(u);
+    const cm_value all = u->plan->plateau ? plateau(u) : rates(u);
 
-    if (groups > 1)
+    if (groups > 1 && !u->plan->plateau)
         cm_preparation_term(p, CM_STR("training"), "rates", all);
     for (size_t g = 0; g < groups; g++) {
-        const cm_value index =
-            groups > 1 ? cm_preparation_call(p, cm_build_int64(&p->build, (int64_t)g),
-                                             cm_preparation_name(p, "training.group_%zu", g))
-                       : 0;
-        const cm_value rate = groups > 1 ? cm_emit(p, "Gather", all, index) : all;
+        const cm_value rate = groups > 1 || u->plan->plateau ? rate_in(u, all, g) : all;
         const struct cm_str name =
             g ? cm_preparation_name(p, "lr.%zu", g) : cm_preparation_name(p, "lr");
         cm_preparation_give(

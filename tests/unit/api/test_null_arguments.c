@@ -199,6 +199,8 @@ ROW(cameo_trainer_read_variable,
 ROW(cameo_trainer_set_variable,
     REFUSES("'trainer'", cameo_trainer_set_variable(NULL, 0, &number, 4, err));
     REFUSES("'values'", cameo_trainer_set_variable(t->trainer, 0, NULL, 4, err));)
+ROW(cameo_trainer_add_validation,
+    REFUSES("'trainer'", cameo_trainer_add_validation(NULL, 1, err));)
 ROW(cameo_trainer_read_parameters,
     REFUSES("'trainer'", cameo_trainer_read_parameters(NULL, &number, 4, err));
     REFUSES("'values'", cameo_trainer_read_parameters(t->trainer, NULL, 4, err));)
@@ -503,6 +505,7 @@ static const struct row rows[] = {
     LISTED(cameo_model_training_blockers),
     LISTED(cameo_trainer_read_variable),
     LISTED(cameo_trainer_set_variable),
+    LISTED(cameo_trainer_add_validation),
     LISTED(cameo_trainer_read_parameters),
     LISTED(cameo_trainer_set_parameters),
     LISTED(cameo_trainer_read_gradients),

@@ -7,6 +7,8 @@
 #include "cameo.h"
 #include "check.h"
 
+#include <math.h>
+#include <string.h>
 #include <unistd.h>
 
 static const char line[] =
@@ -312,4 +314,45 @@ void test_training_run__a_run_that_is_cancelled_leaves_a_checkpoint_of_its_last_
     CHECK(close_run(&run) == never_stopped);
     cameo_cancel_free(cancel);
     folder_remove(&folder);
+}
+
+/* The rate of a prepared training whose validation loss does not fall. */
+void test_training_run__a_rate_on_a_plateau_falls_after_validations(void)
+{
+    static const char plain[] = "<ir_version: 8, opset_import: [\"\" : 17]>\n"
+                                "line (float[N,1] x) => (float[N,1] y) <float[1,1] w = {1}>\n"
+                                "{ y = MatMul(x, w) }\n";
+    struct cameo_prepare_options prepare = CAMEO_PREPARE_OPTIONS_INIT;
+    const float x[] = {1, 2};
+    const struct cameo_feed feeds[] = {feed("x", x), feed("target", x)};
+    struct cameo_error err;
+    double scalars[8];
+    size_t lr = 0;
+
+    prepare.loss = "mse";
+    prepare.optimizer = "sgd";
+    prepare.lr = 0.5;
+    prepare.schedule = CAMEO_SCHEDULE_PLATEAU;
+    prepare.schedule_patience = 1;
+    prepare.schedule_min_lr = 0.04;
+    struct cameo_model *model = load_text(plain);
+    OK(cameo_model_prepare(model, &prepare, NULL, &err));
+    struct cameo_trainer *trainer = open_trainer(model);
+    while (strcmp(cameo_trainer_scalar_name(trainer, lr), "lr") != 0)
+        lr++;
+    const double losses[] = {1, 0.9, 0.9, NAN, 0.8, 0.9, 0.9, 2, 2};
+    const double rates[] = {0.5, 0.5, 0.5, 0.05, 0.05, 0.05, 0.04, 0.04, 0.04};
+    for (size_t i = 0; i < 9; i++) {
+        OK(cameo_trainer_add_validation(trainer, losses[i], &err));
+        OK(cameo_trainer_step(trainer, feeds, 2, scalars, &err));
+        CHECK(fabs(scalars[lr] - rates[i]) < 1e-12);
+    }
+    cameo_trainer_free(trainer);
+    cameo_model_free(model);
+    model = load_text(line);
+    trainer = open_trainer(model);
+    CHECK(cameo_trainer_add_validation(trainer, 1, &err) == CAMEO_BAD_ARGUMENT);
+    CHECK(strstr(err.message, "schedule 'plateau'") != NULL);
+    cameo_trainer_free(trainer);
+    cameo_model_free(model);
 }
