@@ -147,29 +147,58 @@ static void set_lengths(const struct train_run *run, struct cameo_prepare_option
         out->schedule_epochs = settings.epochs ? (double)settings.epochs : 1;
 }
 
-static int prepare(struct train_run *run)
+/* What the flags ask for; without data nobody knows how long an epoch is. */
+static int read_flags(const struct train_run *run, struct cameo_prepare_options *out)
 {
-    struct cameo_prepare_options prepare_options = CAMEO_PREPARE_OPTIONS_INIT;
-    const struct cameo_preparation *report = NULL;
-    struct cameo_error err;
-    int code = cli_training_read("train", &prepare_options);
+    int code = cli_training_read("train", out);
 
-    if (!prepare_options.loss || !prepare_options.optimizer) {
+    if (!out->loss || !out->optimizer) {
         cli_complain("train: %s carries no training: say the loss and the optimizer, with --loss "
                      "and --optimizer",
                      settings.model);
         code = CLI_USAGE;
     }
-    if (code != CLI_YES)
-        return code;
-    set_lengths(run, &prepare_options);
-    code = cli_training_dump("train", run->model, &prepare_options);
+    if (run->data)
+        set_lengths(run, out);
+    return code;
+}
+
+static int prepare(struct train_run *run)
+{
+    struct cameo_prepare_options prepare_options = CAMEO_PREPARE_OPTIONS_INIT;
+    const struct cameo_preparation *report = NULL;
+    struct cameo_error err;
+    int code = read_flags(run, &prepare_options);
+
+    if (code == CLI_YES)
+        code = cli_training_dump("train", run->model, &prepare_options);
     if (code != CLI_YES)
         return code;
     if (cameo_model_prepare(run->model, &prepare_options, &report, &err) != CAMEO_OK)
         return cli_training_refuse(report, false, &err);
     cli_training_tell(report);
     return CLI_YES;
+}
+
+/* The data cannot be opened: what is wrong with the flags is said all the same. */
+static int check_flags(struct train_run *run)
+{
+    struct cameo_prepare_options options = CAMEO_PREPARE_OPTIONS_INIT;
+    const struct cameo_preparation *report = NULL;
+    struct cameo_error err;
+
+    if (cameo_model_summary(run->model)->training_count)
+        return refuse_flags();
+    const int code = read_flags(run, &options);
+    if (code != CLI_YES)
+        return code;
+    options.updates_per_epoch = options.updates_per_epoch > 0 ? options.updates_per_epoch : 1;
+    if (!options.schedule_steps && !(options.schedule_epochs > 0))
+        options.schedule_steps = INT32_MAX; /* the run's length */
+    options.until = "settings";
+    return cameo_model_prepare(run->model, &options, &report, &err) == CAMEO_OK
+               ? CLI_YES
+               : cli_training_refuse(report, true, &err);
 }
 
 static int open_model(struct train_run *run)
@@ -283,9 +312,6 @@ static int open_validation(struct train_run *run)
         cli_complain("train: the model's training has no loss to validate");
         return CLI_NO;
     }
-    const int code = open_data(&settings.validate, &run->validation);
-    if (code != CLI_YES)
-        return code;
     options.batch_size = cameo_batches_size(run->batches);
     options.target = settings.target;
     options.raw_bytes = settings.raw_bytes;
@@ -383,6 +409,23 @@ static int run_and_save(struct train_run *run)
     return unwritten > code ? unwritten : code;
 }
 
+static int open_all_data(struct train_run *run)
+{
+    int code = open_data(&settings.data, &run->data);
+
+    if (settings.validate.count) {
+        const int second = open_data(&settings.validate, &run->validation);
+
+        code = second > code ? second : code;
+    }
+    if (code != CLI_YES) {
+        const int third = check_flags(run);
+
+        code = third > code ? third : code;
+    }
+    return code;
+}
+
 static int train(struct cameo_model *model)
 {
     static int (*const stages[])(struct train_run *) = {
@@ -390,7 +433,7 @@ static int train(struct cameo_model *model)
         check_outputs, train_check_memory, run_and_save};
     struct train_run run = {
         .settings = &settings, .model = model, .result = CAMEO_LOOP_RESULT_INIT};
-    int code = open_data(&settings.data, &run.data);
+    int code = open_all_data(&run);
 
     for (size_t i = 0; i < sizeof stages / sizeof *stages && code == CLI_YES; i++)
         code = stages[i](&run);

@@ -21,6 +21,14 @@ try train line.onnxtxt -d data.csv --columns "$columns" $common -o folder
 try train line.onnxtxt -d data.csv --columns "$columns" $common -o nowhere/out.onnx --log folder/
 long=$(printf '%250s' '' | tr ' ' a)
 "$CAMEO" train line.onnxtxt -d data.csv --columns "$columns" $common -o "$long.onnx" 2>&1 | sed "s/$long/LONG/"
+echo '-- all that is wrong, whatever cannot be opened'
+try train line.onnxtxt -d none.csv --validate none.npz --loss crossentropy --optimizer adm --lr 0.1 -o out.onnx
+try train line.onnxtxt -d none.csv --loss mse --optimizer sgd --momentum 0.5 --beta1 0.5 --warmup-from 2 --schedule cosine --warmup-epochs 2 --class-weights 1,-1 -o out.onnx
+try train line.onnxtxt -d data.csv --columns "$columns" $common --schedule plateau -o out.onnx
+try prepare line.onnxtxt --loss mse --optimizer sgd --schedule step --schedule-epochs 2 --warmup 3 --warmup-epochs 1 -o out.onnx
+try prepare line.onnxtxt --loss mse --optimizer sgd --schedule plateau --schedule-factor 2 --schedule-threshold 1 -o out.onnx
+try prepare line.onnxtxt --loss mse --optimizer sgd --schedule-patience 2 --schedule-factor 0.5 -o out.onnx
+try prepare line.onnxtxt --loss bce-logits --optimizer sgd --class-weights 1,x -o out.onnx
 echo '-- names that do not meet'
 try train line.onnxtxt -d data.csv $common -o out.onnx
 try train line.onnxtxt -d data.csv --columns 'a=a,b c=t' $common -o out.onnx

@@ -460,9 +460,9 @@ enum cm_status cm_preparation_show(struct cm_preparation *p)
     struct cm_graph *graph;
     size_t count;
 
+    CM_TRY(cm_preparation_verdict(p));
     if (!p->inference || p->model->training_info.count)
         return CM_OK; /* the messages are what there is */
-    CM_TRY(cm_preparation_verdict(p));
     CM_TRY(p->build.status);
     const struct cm_prepared_training both = {.inference = p->inference,
                                               .algorithm = p->build.graph};
