@@ -5,6 +5,7 @@
 
 #include "base/number.h"
 #include "onnx/tensor_data.h"
+#include "train/plateau.h"
 #include "train/rules.h"
 
 /* The state that "W.exp_avg" is; *weight becomes "W". */
@@ -177,6 +178,19 @@ static void read_group(const struct prepared *p, const struct cm_training_proto 
     is->decoupled = cm_map_find(&p->values, CM_STR("training.shrink")) != NULL;
 }
 
+/* What flags of prepare ask for and no checkpoint can say; NULL: nothing. */
+static const char *untold(const struct prepared *p)
+{
+    if (cm_map_find(&p->initializers, CM_STR(CM_PLATEAU_NAME)))
+        return "a schedule that can be written: the rate follows the validation loss";
+    if (cm_map_find(&p->values, CM_STR("lr.1")))
+        return "a record of the settings of each weight: some have a rate or a weight decay of "
+               "their own (--lr-for, --no-decay)";
+    if (!isnan(number(p, "warmup_from")))
+        return "a schedule that can be written: the warmup begins elsewhere (--warmup-from)";
+    return NULL;
+}
+
 bool cm_export_prepared(struct cm_arena *arena, const struct cm_model_file *file,
                         const struct cm_training_proto *training, const struct cm_map *weights,
                         struct cm_saved *saved)
@@ -198,9 +212,11 @@ bool cm_export_prepared(struct cm_arena *arena, const struct cm_model_file *file
         rule++;
     const double step = number(&p, "step"), lr = number(&p, "lr_base");
     int64_t steps;
-    if (rule == CM_RULES || isnan(lr) || !cm_int64_from(step, &steps) ||
-        !isnan(number(&p, "warmup_from")))
-        return false; /* NaN: there is none; a schedule that begins elsewhere is not told */
+    const char *more = untold(&p);
+    if (rule != CM_RULES && more)
+        cm_saved_missing(saved, "%s", more);
+    if (rule == CM_RULES || more || isnan(lr) || !cm_int64_from(step, &steps))
+        return false; /* NaN: there is none */
     saved->has_optimizer = true;
     saved->rule = rule;
     saved->step = steps;

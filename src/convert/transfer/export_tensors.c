@@ -570,7 +570,7 @@ static enum cm_status read_training(struct gather *g)
     CM_TRY(cm_hold_read(g->arena, g->file, g->entry, &g->saved, g->err));
     if (!g->saved->has_optimizer)
         g->is_prepared = cm_export_prepared(g->arena, g->file, g->training, &g->by_name, g->saved);
-    if (!g->saved->has_optimizer)
+    if (!g->saved->has_optimizer && !g->saved->missing.count)
         cm_saved_missing(g->saved, "an optimizer: the training info does not say which one it has "
                                    "(metadata entry '" CM_HOLD_PREFIX "optimizer')");
     set_rates(g);
