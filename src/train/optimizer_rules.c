@@ -84,7 +84,10 @@ bool cm_words_hold(const char *conditions, const char *const *words)
 
 /* ---- rules ---- */
 
-static const char *const arithmetic_words[] = {"torch", "keras", "optax", "ort"};
+const struct cm_arithmetic_name cm_arithmetics[] = {[CM_LIKE_TORCH] = {"torch", "PyTorch"},
+                                                    [CM_LIKE_KERAS] = {"keras", "Keras"},
+                                                    [CM_LIKE_OPTAX] = {"optax", "optax"},
+                                                    [CM_LIKE_ORT] = {"ort", "ONNX Runtime"}};
 
 static double value_in(const struct cm_rule_number *settings, const char *name)
 {
@@ -97,7 +100,7 @@ static double value_in(const struct cm_rule_number *settings, const char *name)
 double cm_optimizer_preset_says(const struct cm_optimizer_preset *preset, int arithmetic,
                                 const char *name)
 {
-    const char *word = arithmetic_words[arithmetic];
+    const char *word = cm_arithmetics[arithmetic].word;
     const size_t size = strlen(word);
 
     for (const struct cm_rule_number *n = preset->settings; n->name; n++)
@@ -127,11 +130,32 @@ int cm_optimizer_arithmetic(enum cm_update_rule rule)
     return like;
 }
 
-struct cm_str cm_optimizer_title(enum cm_update_rule rule, bool is_decoupled)
+static const char *title(enum cm_update_rule rule, bool is_decoupled)
 {
     const struct cm_optimizer_rule *is = &cm_optimizer_rules[rule];
 
-    return cm_str(is_decoupled && is->decoupled ? is->decoupled : is->title);
+    return is_decoupled && is->decoupled ? is->decoupled : is->title;
+}
+
+struct cm_str cm_optimizer_title(enum cm_update_rule rule, bool is_decoupled)
+{
+    return cm_str(title(rule, is_decoupled));
+}
+
+const char *cm_optimizer_list(struct cm_arena *arena, int arithmetic)
+{
+    const char *text = "", *last = "";
+
+    for (enum cm_update_rule rule = CM_RULE_UNKNOWN + 1; rule < CM_RULES; rule++) {
+        const struct cm_rule_number *settings = cm_optimizer_rules[rule].defaults[arithmetic];
+
+        if (!settings)
+            continue;
+        if (*last)
+            text = cm_arena_printf(arena, "%s%s%s", text, *text ? ", " : "", last).data;
+        last = title(rule, value_in(settings, "decoupled") > 0);
+    }
+    return cm_arena_printf(arena, "%s%s%s", text, *text ? " and " : "", last).data;
 }
 
 enum cm_update_rule cm_optimizer_stateless(void)
@@ -159,8 +183,8 @@ bool cm_optimizer_epsilon_differs(enum cm_update_rule rule, int from, int to)
 {
     const char *alike = cm_optimizer_rules[rule].epsilon_alike;
 
-    return alike && (strstr(alike, arithmetic_words[from]) != NULL) !=
-                        (strstr(alike, arithmetic_words[to]) != NULL);
+    return alike && (strstr(alike, cm_arithmetics[from].word) != NULL) !=
+                        (strstr(alike, cm_arithmetics[to].word) != NULL);
 }
 
 bool cm_optimizer_counts(enum cm_update_rule rule)

@@ -4,6 +4,7 @@
 #ifndef CM_TRAIN_RULES_H
 #define CM_TRAIN_RULES_H
 
+#include "base/arena.h"
 #include "base/text.h"
 #include "training_rules.h"
 
@@ -128,6 +129,11 @@ struct cm_optimizer_rule {
                               numbers: numbers of a group that a step computes, in double */
 };
 
+/* Whose formulas there are, by enum cm_arithmetic: the word of data/training/, and the name. */
+extern const struct cm_arithmetic_name {
+    const char *word, *title;
+} cm_arithmetics[4];
+
 extern const struct cm_optimizer_rule cm_optimizer_rules[]; /* by enum cm_update_rule */
 extern const char cm_rules_for_all_weights[];
 
@@ -146,6 +152,8 @@ double cm_optimizer_preset_says(const struct cm_optimizer_preset *preset, int ar
 int cm_optimizer_arithmetic(enum cm_update_rule rule);
 /* What sentences call it: "AdamW" where Adam's weight decay is decoupled. */
 struct cm_str cm_optimizer_title(enum cm_update_rule rule, bool is_decoupled);
+/* "SGD and AdamW": those that a framework has. */
+const char *cm_optimizer_list(struct cm_arena *arena, int arithmetic);
 /* The first rule that needs no state (sgd without momentum). */
 enum cm_update_rule cm_optimizer_stateless(void);
 /* Does a name of the optimizer set it? */

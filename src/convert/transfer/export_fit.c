@@ -32,13 +32,6 @@ static const enum cm_arithmetic arithmetic_of[] = {
     [CM_FAMILY_ORT] = CM_LIKE_ORT,
 };
 
-static const char *const names[] = {
-    [CM_LIKE_TORCH] = "PyTorch",
-    [CM_LIKE_KERAS] = "Keras",
-    [CM_LIKE_OPTAX] = "optax",
-    [CM_LIKE_ORT] = "ONNX Runtime",
-};
-
 /* What the framework calls a state, its newest word. */
 static struct cm_str word_of(const struct cm_optimizer_state *state, enum cm_arithmetic like)
 {
@@ -104,7 +97,9 @@ static const char *obstacle(const struct cm_saved *saved, enum cm_arithmetic to)
         return "its arithmetic is not known";
     if (to == CM_LIKE_ORT) {
         if (!cm_optimizer_rules[saved->rule].defaults[CM_LIKE_ORT])
-            return "it has AdamW and SGD only";
+            return cm_arena_printf(saved->arena, "it has %s only",
+                                   cm_optimizer_list(saved->arena, CM_LIKE_ORT))
+                .data;
         if (any_amsgrad(saved))
             return "its AdamW has no amsgrad";
         if (moves_on)
@@ -178,11 +173,11 @@ enum cm_status cm_export_fit(struct cm_saved *saved, const struct cm_format *for
         return cm_fail(err, CM_UNSUPPORTED,
                        "the optimizer (%s as in %s) cannot be written for %s: %s; --weights-only "
                        "leaves it out",
-                       cm_optimizer_rules[saved->rule].title, names[saved->arithmetic],
-                       format->system, why);
+                       cm_optimizer_rules[saved->rule].title,
+                       cm_arithmetics[saved->arithmetic].title, format->system, why);
     if (cm_optimizer_epsilon_differs(saved->rule, (int)saved->arithmetic, (int)arithmetic))
         note(saved, notes, "%s adds epsilon elsewhere than %s: the next losses differ a little",
-             names[arithmetic], names[saved->arithmetic]);
+             cm_arithmetics[arithmetic].title, cm_arithmetics[saved->arithmetic].title);
     for (size_t i = 0; i < saved->entries.count; i++) {
         struct cm_saved_entry *entry = &saved->entries.items[i];
         const struct cm_optimizer_state *state =

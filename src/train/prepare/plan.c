@@ -97,8 +97,7 @@ static void check_length(struct cm_preparation *p, const char *what, int64_t upd
 static void check_schedule(struct cm_preparation *p)
 {
     const struct cm_prepare_options *o = p->options;
-    const bool is_timed =
-        o->schedule != CM_SCHEDULE_CONSTANT && o->schedule != CM_SCHEDULE_PLATEAU;
+    const bool is_timed = o->schedule != CM_SCHEDULE_CONSTANT && o->schedule != CM_SCHEDULE_PLATEAU;
 
     check_length(p, "warmup", o->warmup, o->warmup_epochs);
     check_length(p, "schedule", o->schedule_steps, o->schedule_epochs);
@@ -421,22 +420,17 @@ static void check_phases(struct cm_preparation *p, const struct cm_plan *plan)
     }
 }
 
-static const char *const frameworks[] = {"PyTorch", "Keras", "optax", "ONNX Runtime"};
-
 static void check_plan(struct cm_preparation *p, const struct cm_plan *plan)
 {
     if (plan->rule == CM_RULE_UNKNOWN || !plan->n_groups) {
         cm_preparation_block(p, "the optimizer is not known");
         return;
     }
-    if (!cm_optimizer_rules[plan->rule].defaults[plan->arithmetic]) {
-        if (plan->arithmetic == CM_LIKE_ORT)
-            cm_preparation_block(p, "ONNX Runtime trains with SGD and AdamW only");
-        else
-            cm_preparation_block(p, "%s is not known in the arithmetic of %s",
-                                 cm_optimizer_rules[plan->rule].title,
-                                 frameworks[plan->arithmetic]);
-    }
+    if (!cm_optimizer_rules[plan->rule].defaults[plan->arithmetic])
+        cm_preparation_block(p, "%s does not have %s; it has %s",
+                             cm_arithmetics[plan->arithmetic].title,
+                             cm_optimizer_rules[plan->rule].title,
+                             cm_optimizer_list(p->arena, (int)plan->arithmetic));
     for (size_t g = 0; g < plan->n_groups; g++)
         check_group(p, plan, g);
     for (size_t i = 0; i < plan->n_weights; i++) {

@@ -18,7 +18,6 @@ enum decay {
 };
 
 static const char *const decay_words[] = {NULL, "decay_gradient", "decay_before", "decay_after"};
-static const char *const arithmetic_words[] = {"torch", "keras", "optax", "ort"};
 
 static enum decay decay_of(const struct cm_plan *plan, const struct cm_plan_group *group)
 {
@@ -38,7 +37,7 @@ const char *const *cm_update_words(struct cm_arena *arena, const struct cm_plan 
     const struct cm_optimizer_words *variant = cm_optimizer_rules[plan->rule].variants;
     size_t count = 0;
 
-    words[count++] = arithmetic_words[plan->arithmetic];
+    words[count++] = cm_arithmetics[plan->arithmetic].word;
     for (size_t i = 0; i < cm_group_field_count; i++) {
         const double value = cm_group_field_get(group, &cm_group_fields[i]);
 

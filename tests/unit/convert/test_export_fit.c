@@ -81,7 +81,7 @@ static void refused(struct cm_arena *arena)
     CHECK_FAILS(fit(saved, &ort, &notes, &err), CM_UNSUPPORTED, &err, "has no amsgrad");
     CHECK_FAILS(fit(saved, &jax, &notes, &err), CM_UNSUPPORTED, &err, "amsgrad's maximum");
     CHECK_FAILS(fit(with(arena, CM_RULE_ADAGRAD, CM_LIKE_TORCH, "sum"), &ort, &notes, &err),
-                CM_UNSUPPORTED, &err, "AdamW and SGD only");
+                CM_UNSUPPORTED, &err, "SGD and AdamW only");
     CHECK_FAILS(fit(with(arena, CM_RULE_UNKNOWN, CM_LIKE_TORCH, "sum"), &torch, &notes, &err),
                 CM_UNSUPPORTED, &err, "not known");
 }
