@@ -39,22 +39,18 @@ extern struct cli_training_flags cli_training;
          CLI_TEXT,                                                                                   \
          &cli_training.class_axis},                                                                  \
         {"--optimizer", NULL, "NAME", CAMEO_OPTIMIZER_HELP, CLI_TEXT, &cli_training.optimizer},      \
-        {"--lr",          NULL, "X", "learning rate (the optimizer's in PyTorch)", CLI_TEXT,         \
-         &cli_training.lr},                                                                          \
-        {"--momentum",          NULL, "X", "of sgd, momentum, nesterov and rmsprop", CLI_TEXT,       \
-         &cli_training.momentum},                                                                    \
+        {"--lr", NULL, "X", "learning rate (the optimizer's default)", CLI_TEXT, &cli_training.lr},  \
+        {"--momentum", NULL, "X", CAMEO_MOMENTUM_HELP, CLI_TEXT, &cli_training.momentum},            \
         {"--weight-decay",                                                                           \
          NULL,                                                                                       \
          "X",                                                                                        \
-         "pulls weights towards 0 (adamw: 0.01, others: 0)",                                         \
+         "pulls weights towards 0 (the optimizer's default)",                                        \
          CLI_TEXT,                                                                                   \
          &cli_training.weight_decay},                                                                \
-        {"--beta1", NULL, "X", "of adam and adamw (0.9)", CLI_TEXT, &cli_training.beta1},            \
-        {"--beta2", NULL,                                                                            \
-         "X",       "of adam and adamw (0.999); rmsprop's alpha (0.99)",                             \
-         CLI_TEXT,  &cli_training.beta2},                                                            \
+        {"--beta1", NULL, "X", CAMEO_BETA1_HELP, CLI_TEXT, &cli_training.beta1},                     \
+        {"--beta2", NULL, "X", CAMEO_BETA2_HELP, CLI_TEXT, &cli_training.beta2},                     \
         {"--epsilon", NULL,                                                                          \
-         "X",         "keeps divisions sane (the optimizer's in PyTorch)",                           \
+         "X",         "keeps divisions sane (the optimizer's default)",                              \
          CLI_TEXT,    &cli_training.epsilon},                                                        \
         {"--settings", NULL,                                                                         \
          "NAME=X,..",  "further settings of the optimizer or the loss",                              \
@@ -62,28 +58,47 @@ extern struct cli_training_flags cli_training;
         {"--class-weights", NULL,                                                                    \
          "X,X,..",          "weights of classes in the loss, or a FILE with an array of them",       \
          CLI_TEXT,          &cli_training.class_weights},                                            \
-        {"--schedule",          NULL, "NAME", "constant, step, cosine, linear or plateau", CLI_TEXT,          \
+        {"--schedule",          NULL, "NAME", "constant, step, cosine, linear or plateau", CLI_TEXT, \
          &cli_training.schedule},                                                                    \
         {"--schedule-steps",          NULL, "N", "length of the schedule, period of step", CLI_TEXT, \
          &cli_training.schedule_steps},                                                              \
-        {"--schedule-epochs",          NULL, "X", "the same in epochs", CLI_TEXT, \
-         &cli_training.schedule_epochs}, \
-        {"--schedule-patience",          NULL, "N", "of plateau: validations without a better loss (10)", CLI_TEXT, \
-         &cli_training.schedule_patience}, \
-        {"--schedule-threshold",          NULL, "X", "of plateau: how much better, as a share (1e-4)", CLI_TEXT, \
-         &cli_training.schedule_threshold}, \
-        {"--schedule-cooldown",          NULL, "N", "of plateau: validations to skip after it (0)", CLI_TEXT, \
-         &cli_training.schedule_cooldown}, \
-        {"--schedule-min-lr",          NULL, "X", "of plateau: the least rate (0)", CLI_TEXT, \
-         &cli_training.schedule_min_lr},                                                              \
-        {"--schedule-factor",          NULL,     "X",                                                \
-         "of step and plateau: the rate times this (0.1)", CLI_TEXT, &cli_training.schedule_factor},                     \
+        {"--schedule-epochs",  NULL,     "X",                                                        \
+         "the same in epochs", CLI_TEXT, &cli_training.schedule_epochs},                             \
+        {"--schedule-patience",                                                                      \
+         NULL,                                                                                       \
+         "N",                                                                                        \
+         "of plateau: validations without a better loss (10)",                                       \
+         CLI_TEXT,                                                                                   \
+         &cli_training.schedule_patience},                                                           \
+        {"--schedule-threshold",                                                                     \
+         NULL,                                                                                       \
+         "X",                                                                                        \
+         "of plateau: how much better, as a share (1e-4)",                                           \
+         CLI_TEXT,                                                                                   \
+         &cli_training.schedule_threshold},                                                          \
+        {"--schedule-cooldown",                                                                      \
+         NULL,                                                                                       \
+         "N",                                                                                        \
+         "of plateau: validations to skip after it (0)",                                             \
+         CLI_TEXT,                                                                                   \
+         &cli_training.schedule_cooldown},                                                           \
+        {"--schedule-min-lr",          NULL, "X", "of plateau: the least rate (0)", CLI_TEXT,        \
+         &cli_training.schedule_min_lr},                                                             \
+        {"--schedule-factor",                                                                        \
+         NULL,                                                                                       \
+         "X",                                                                                        \
+         "of step and plateau: the rate times this (0.1)",                                           \
+         CLI_TEXT,                                                                                   \
+         &cli_training.schedule_factor},                                                             \
         {"--warmup",          NULL, "N", "updates over which the rate rises", CLI_TEXT,              \
          &cli_training.warmup},                                                                      \
-        {"--warmup-epochs",          NULL, "X", "the same in epochs", CLI_TEXT, \
-         &cli_training.warmup_epochs}, \
-        {"--updates-per-epoch",          NULL, "X", "how long an epoch is; train knows it", CLI_TEXT, \
-         &cli_training.updates_per_epoch}, \
+        {"--warmup-epochs", NULL, "X", "the same in epochs", CLI_TEXT, &cli_training.warmup_epochs}, \
+        {"--updates-per-epoch",                                                                      \
+         NULL,                                                                                       \
+         "X",                                                                                        \
+         "how long an epoch is; train knows it",                                                     \
+         CLI_TEXT,                                                                                   \
+         &cli_training.updates_per_epoch},                                                           \
         {"--warmup-from",                                                                            \
          NULL,                                                                                       \
          "X",                                                                                        \

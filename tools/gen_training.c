@@ -546,6 +546,41 @@ static void write_optimizers(struct text *out, const char *macro, const char *la
     text_print(out, "\"\n");
 }
 
+/* Does the rule's own framework say a default for the setting? */
+static bool has_setting(const struct rule *rule, const char *setting)
+{
+    const struct line *defaults = line_of(rule, "defaults");
+    const size_t size = strlen(setting);
+
+    for (const char *at = defaults ? defaults->value : ""; (at = strstr(at, setting)); at++)
+        if (at[-1] == ' ' && at[size] == '=')
+            return true;
+    return false;
+}
+
+/* The presets that have a setting, "of adam, adamw". */
+static void write_owners(struct text *out, const char *macro, const char *setting)
+{
+    struct list list = {out, 0, LIST_WIDTH};
+    const char *comma = "";
+
+    text_print(out, "#define %s \"", macro);
+    list_add(&list, "", "of");
+    for (size_t i = 0; i < rule_count; i++)
+        for (size_t k = 0; k < rules[i].line_count; k++) {
+            char item[200];
+
+            if (rules[i].kind != OPTIMIZER || strcmp(rules[i].lines[k].key, "name") != 0 ||
+                !has_setting(&rules[i], setting))
+                continue;
+            const char *name = rules[i].lines[k].value;
+            snprintf(item, sizeof item, "%.*s", (int)strcspn(name, " "), name);
+            list_add(&list, comma, item);
+            comma = ",";
+        }
+    text_print(out, "\"\n");
+}
+
 static void write_names(struct text *out)
 {
     static const char *const files[] = {"FILE.onnx,", "output:NAME", NULL};
@@ -557,6 +592,9 @@ static void write_names(struct text *out)
     write_losses(out, "CAMEO_LOSS_HELP", LIST_WIDTH, files);
     write_optimizers(out, "CAMEO_OPTIMIZER_NAMES", "and");
     write_optimizers(out, "CAMEO_OPTIMIZER_HELP", "or");
+    write_owners(out, "CAMEO_MOMENTUM_HELP", "momentum");
+    write_owners(out, "CAMEO_BETA1_HELP", "beta1");
+    write_owners(out, "CAMEO_BETA2_HELP", "beta2");
     text_print(out, "\n#endif\n");
 }
 

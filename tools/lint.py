@@ -22,6 +22,7 @@ from pathlib import Path
 
 import operator_names
 import prose
+import check_training_docs
 import wrap_markdown
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -650,6 +651,11 @@ def check_gradients():
 def check_levels():
     """docs/core-operators.md has the levels of data/levels.list"""
     return generated_by("gen_core_docs.py")
+
+
+def check_training():
+    """docs/training.md has the losses and optimizers of data/training/, with their rates and states"""
+    return [place(ROOT / "docs/training.md", line, why) for line, why in check_training_docs.compare()]
 
 
 def pages():

@@ -25,9 +25,9 @@ enum cm_schedule {
 /* Flags as on the command line; a name means what it means in PyTorch, formula and defaults. NAN:
  * the optimizer's default. */
 struct cm_prepare_options {
-    const char *loss;   /* cross-entropy nll mse l1 huber bce bce-logits, FILE.onnx, output:NAME */
-    const char *output; /* which output the loss reads; NULL: the only one */
-    const char *optimizer; /* sgd momentum nesterov adam adamw adagrad rmsprop */
+    const char *loss;      /* a file of data/training/losses/, FILE.onnx, output:NAME */
+    const char *output;    /* which output the loss reads; NULL: the only one */
+    const char *optimizer; /* a name in data/training/optimizers/ */
     double lr, momentum, weight_decay, beta1, beta2, epsilon;
     const char *settings; /* further ones of the optimizer and the loss: "rho=0.95,gamma=1"; NULL */
     enum cm_schedule schedule;
