@@ -4,16 +4,40 @@
 
 #include "onnx/tensor_data.h"
 
+/* Nodes of the initialization. */
+struct reset {
+    struct cm_builder build;
+};
+
+static struct reset begin_reset(const struct cm_preparation *p)
+{
+    return (struct reset){{.graph = p->reset, .err = p->err, .status = p->build.status}};
+}
+
+static cm_value hold(struct cm_preparation *p, struct reset *reset, const struct cm_tensor *tensor)
+{
+    const struct cm_attribute_proto held = cm_attr_tensor(p->arena, "value", tensor);
+
+    return cm_build(&reset->build, &(struct cm_emission){
+                                       .op = "Constant", .attributes = &held, .n_attributes = 1});
+}
+
+/* The initialization gives the state this value. */
+static void end_reset(struct cm_preparation *p, const struct reset *reset, cm_value state,
+                      cm_value next)
+{
+    p->build.status = reset->build.status;
+    cm_preparation_term(p, cm_preparation_name_of(p, state), "reset", next);
+    *CM_PUSH(p->arena, &p->resets) = next;
+    *CM_PUSH(p->arena, &p->reset_bindings) = (struct cm_prepared_binding){state, next};
+}
+
 /* The initialization makes the zeros (or the one number) again from their shape. */
 static void add_reset(struct cm_preparation *p, cm_value state, const struct cm_tensor *zeros,
                       double first)
 {
-    struct {
-        struct cm_builder build;
-    } reset = {{.graph = p->reset, .err = p->err, .status = p->build.status}};
+    struct reset reset = begin_reset(p);
     const struct cm_str name = cm_preparation_name_of(p, state);
-    const struct cm_str shape = cm_preparation_name(p, "%.*s.shape", CM_STR_FMT(name));
-    const struct cm_str fresh = cm_preparation_name(p, "%.*s.reset", CM_STR_FMT(name));
     const struct cm_shape rank = CM_SHAPE(zeros->shape.rank), one = CM_SHAPE(1);
     int64_t *dims = CM_NEW_ARRAY(p->arena, int64_t, (size_t)zeros->shape.rank + 1);
     const struct cm_tensor size = cm_tensor_borrow(CM_INT64, &rank, dims);
@@ -24,17 +48,10 @@ static void add_reset(struct cm_preparation *p, cm_value state, const struct cm_
 
     for (int i = 0; i < zeros->shape.rank; i++)
         dims[i] = zeros->shape.dims[i];
-    const struct cm_attribute_proto held = cm_attr_tensor(p->arena, "value", &size);
-    const cm_value made =
-        cm_build(&reset.build,
-                 &(struct cm_emission){.op = "Constant", .attributes = &held, .n_attributes = 1});
+    const cm_value made = cm_preparation_term(p, name, "shape", hold(p, &reset, &size));
     const cm_value next = cm_emit_with(
         &reset, "ConstantOfShape", CM_ATTRIBUTES(cm_attr_tensor(p->arena, "value", &zero)), made);
-    p->build.status = reset.build.status;
-    cm_preparation_call(p, made, shape);
-    cm_preparation_call(p, next, fresh);
-    *CM_PUSH(p->arena, &p->resets) = next;
-    *CM_PUSH(p->arena, &p->reset_bindings) = (struct cm_prepared_binding){state, next};
+    end_reset(p, &reset, state, next);
 }
 
 static cm_value add_state(struct cm_preparation *p, struct cm_str name,
@@ -88,9 +105,6 @@ cm_value cm_preparation_state(struct cm_preparation *p, struct cm_str name, enum
 cm_value cm_preparation_numbers(struct cm_preparation *p, struct cm_str name, double *values,
                                 size_t count)
 {
-    struct {
-        struct cm_builder build;
-    } reset = {{.graph = p->reset, .err = p->err}};
     struct cm_tensor_proto *stored = CM_NEW(p->arena, struct cm_tensor_proto);
     const struct cm_shape shape = CM_SHAPE((int64_t)count);
     const struct cm_tensor tensor = cm_tensor_borrow(CM_DOUBLE, &shape, values);
@@ -101,14 +115,8 @@ cm_value cm_preparation_numbers(struct cm_preparation *p, struct cm_str name, do
     if (!state)
         return 0;
     cm_value_get(p->inference->module, state)->is_state = true;
-    const struct cm_attribute_proto held = cm_attr_tensor(p->arena, "value", &tensor);
-    const cm_value next =
-        cm_build(&reset.build,
-                 &(struct cm_emission){.op = "Constant", .attributes = &held, .n_attributes = 1});
-    p->build.status = reset.build.status;
-    cm_preparation_term(p, name, "reset", next);
-    *CM_PUSH(p->arena, &p->resets) = next;
-    *CM_PUSH(p->arena, &p->reset_bindings) = (struct cm_prepared_binding){state, next};
+    struct reset reset = begin_reset(p);
+    end_reset(p, &reset, state, hold(p, &reset, &tensor));
     return state;
 }
 
