@@ -408,51 +408,47 @@ static enum cm_status read_objects(struct reading *r, struct cm_str graph, struc
 
 /* ---- without objects: names only ---- */
 
-/* A slot is called as its weight, with the optimizer's name behind it. */
-static const struct {
-    const char *slot, *optimizer;
-    enum cm_arithmetic arithmetic;
-} named_slots[] = {
-    {"Adam", "Adam", CM_LIKE_KERAS},         {"Adam_1", "Adam", CM_LIKE_KERAS},
-    {"Momentum", "SGD", CM_LIKE_OPTAX}, /* the rate is not part of the momentum there */
-    {"Adagrad", "Adagrad", CM_LIKE_KERAS},   {"RMSProp", "RMSprop", CM_LIKE_KERAS},
-    {"RMSProp_1", "RMSprop", CM_LIKE_KERAS}, {"ExponentialMovingAverage", NULL, CM_LIKE_KERAS},
+/* A slot is called as its weight, then the optimizer's word for it: "w/Adam_1". */
+struct named_slot {
+    struct cm_str weight, word;
+    enum cm_update_rule rule; /* CM_RULE_UNKNOWN: a mean of the weight */
 };
 
-/* The row of the slot that key is, if there is a weight of that name; weight gets it. */
-static int named_slot(const struct reading *r, struct cm_str key, struct cm_str *weight)
+/* Is key a slot of a weight that is there? */
+static bool find_slot(const struct reading *r, struct cm_str key, struct named_slot *out)
 {
-    for (size_t i = 0; i < CM_COUNT(named_slots); i++) {
-        const size_t size = strlen(named_slots[i].slot);
+    size_t at = key.size;
 
-        if (key.size <= size + 1 || !cm_str_ends(key, named_slots[i].slot) ||
-            key.data[key.size - size - 1] != '/')
-            continue;
-        *weight = without(key, size + 1);
-        if (cm_bundle_find(&r->bundle, *weight))
-            return (int)i;
-    }
-    return -1;
+    while (at && key.data[at - 1] != '/')
+        at--;
+    if (at < 2 || at == key.size || key.data[at] < 'A' || key.data[at] > 'Z')
+        return false;
+    out->word = (struct cm_str){key.data + at, key.size - at};
+    out->weight = without(key, out->word.size + 1);
+    out->rule = cm_keras_rule_of_slot(out->word);
+    return (out->rule != CM_RULE_UNKNOWN || cm_str_is(out->word, "ExponentialMovingAverage")) &&
+           cm_bundle_find(&r->bundle, out->weight);
 }
 
 static void add_named(struct reading *r, const struct cm_bundle_entry *entry)
 {
     struct cm_saved *saved = r->saved;
-    struct cm_str weight;
+    struct named_slot slot;
     double value;
-    const int row = named_slot(r, entry->key, &weight);
 
-    if (row >= 0 && named_slots[row].optimizer) {
-        if (!saved->has_optimizer) {
+    if (find_slot(r, entry->key, &slot)) {
+        if (slot.rule != CM_RULE_UNKNOWN && !saved->has_optimizer) {
             cm_saved_add_group(saved);
-            cm_keras_set_optimizer(saved, cm_str(named_slots[row].optimizer));
-            saved->arithmetic = named_slots[row].arithmetic;
+            cm_keras_set_optimizer(saved, cm_str(cm_optimizer_rules[slot.rule].keras->class_name));
+            if (cm_optimizer_may(slot.rule, "nesterov")) /* SGD's momentum has no rate in it */
+                saved->arithmetic = CM_LIKE_OPTAX;
         }
-        const struct cm_str slot = cm_str(named_slots[row].slot);
-        cm_saved_add_slot(saved, weight, slot, cm_keras_meaning(saved->rule, slot), entry->tensor);
-    } else if (row >= 0)
-        cm_saved_add(saved, CM_SAVED_AVERAGE, weight, entry->tensor);
-    else if (entry->tensor->shape.rank == 0 && cm_saved_tensor_number(entry->tensor, &value))
+        if (slot.rule != CM_RULE_UNKNOWN)
+            cm_saved_add_slot(saved, slot.weight, slot.word,
+                              cm_keras_meaning(saved->rule, slot.word), entry->tensor);
+        else
+            cm_saved_add(saved, CM_SAVED_AVERAGE, slot.weight, entry->tensor);
+    } else if (entry->tensor->shape.rank == 0 && cm_saved_tensor_number(entry->tensor, &value))
         add_number(r, entry->key, entry->key, value);
     else
         add_weight(r, entry->key, entry->tensor);

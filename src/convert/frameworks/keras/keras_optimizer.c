@@ -56,6 +56,14 @@ const char *cm_keras_meaning(enum cm_update_rule rule, struct cm_str word)
     return meaning;
 }
 
+enum cm_update_rule cm_keras_rule_of_slot(struct cm_str word)
+{
+    for (enum cm_update_rule rule = CM_RULE_UNKNOWN + 1; rule < CM_RULES; rule++)
+        if (find_meaning(rule, word, true))
+            return rule;
+    return CM_RULE_UNKNOWN;
+}
+
 /* "SGD, Adam, AdamW, Adagrad and RMSprop" */
 static const char *known_classes(struct cm_arena *arena)
 {

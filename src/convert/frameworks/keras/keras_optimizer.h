@@ -12,6 +12,8 @@
 const struct cm_optimizer_keras *cm_keras_optimizer(struct cm_str name, enum cm_update_rule *rule);
 /* What a slot is in PyTorch's words; NULL: not known. word is Keras's or TensorFlow's. */
 const char *cm_keras_meaning(enum cm_update_rule rule, struct cm_str word);
+/* The first optimizer that has a slot of this name, or CM_RULE_UNKNOWN. */
+enum cm_update_rule cm_keras_rule_of_slot(struct cm_str word);
 
 /* Sets name, rule and arithmetic; an optimizer that has no rule here is told as not understood. */
 void cm_keras_set_optimizer(struct cm_saved *saved, struct cm_str name);
