@@ -414,6 +414,8 @@ static size_t distance_to(struct cm_str name, struct cm_str word)
 
 static void keep_nearest(struct near_name *nearest, struct cm_str name, struct cm_str word)
 {
+    if (!name.size)
+        return;
     struct near_name one = {name, distance_to(name, word)};
 
     for (size_t i = 0; i < NEAR_MAX; i++)
