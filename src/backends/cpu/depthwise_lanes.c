@@ -11,20 +11,20 @@ enum { MOST_COLUMNS = 5, MOST_VECTORS = 4 }; /* of a tile */
 #define TARGET
 #define LANES        4
 #define WIDE_RESULTS 4
-#include "backends/cpu/depthwise_lanes.inc"
+#include "kernels/host/depthwise_lanes.inc"
 
 #ifdef CM_FOR_AVX2
 #define FOR(name)    name##_avx2
 #define TARGET       CM_FOR_AVX2
 #define LANES        8
 #define WIDE_RESULTS 6
-#include "backends/cpu/depthwise_lanes.inc"
+#include "kernels/host/depthwise_lanes.inc"
 
 #define FOR(name)    name##_avx512
 #define TARGET       CM_FOR_AVX512
 #define LANES        16
 #define WIDE_RESULTS 8
-#include "backends/cpu/depthwise_lanes.inc"
+#include "kernels/host/depthwise_lanes.inc"
 #endif
 
 cm_depthwise_add_fn *cm_depthwise_add(void)

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/int8_depthwise.h"
 
-#include "backends/cpu/int8_tiles.h"
 #include "base/number.h"
+#include "kernels/host/int8_tiles.h"
 
 enum { PAIR = 2, BLOCK_WEIGHTS = PAIR * INT8_WIDTH };
 

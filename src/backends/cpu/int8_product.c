@@ -3,9 +3,9 @@
 #include "backends/cpu/int8_product.h"
 
 #include "backends/cpu/int8_depthwise.h"
-#include "backends/cpu/int8_tiles.h"
 #include "base/number.h"
 #include "base/parallel.h"
+#include "kernels/host/int8_tiles.h"
 #include "tensor/vector_math.h"
 
 /* ---- Packing ---- */

@@ -6,8 +6,8 @@
  * convolution are multiplied where they lie. A panel holds, for each run, groups of four rows of
  * the right operand, in a group four bytes for each column, zeros after the last row. */
 // SPDX-License-Identifier: Apache-2.0
-#ifndef CM_BACKENDS_CPU_INT8_TILES_H
-#define CM_BACKENDS_CPU_INT8_TILES_H
+#ifndef CM_KERNELS_HOST_INT8_TILES_H
+#define CM_KERNELS_HOST_INT8_TILES_H
 
 #include "base/machine.h"
 
