@@ -54,8 +54,10 @@ static void find_gaps(const struct cm_mlir_place *wanted, struct cm_mlir_place *
     }
 }
 
-static void insert_placed(struct cm_mlir_place **placed, size_t count, struct cm_mlir_place *place)
+/* Sorts the last of `placed` in. */
+static void insert_placed(struct cm_mlir_place **placed, size_t count)
 {
+    struct cm_mlir_place *const place = placed[count];
     size_t at = count;
 
     for (; at > 0 && placed[at - 1]->offset > place->offset; at--)
@@ -66,30 +68,28 @@ static void insert_placed(struct cm_mlir_place **placed, size_t count, struct cm
 bool cm_mlir_place_all(struct cm_mlir_place *places, size_t count, int64_t most, int64_t *total)
 {
     struct cm_mlir_place **order = calloc(count + 1, sizeof *order);
-    struct cm_mlir_place **placed = calloc(count + 1, sizeof *placed);
     struct cm_gaps gaps = {.items = calloc(count + 1, sizeof *gaps.items)};
-    bool fits = order && placed && gaps.items;
+    bool fits = order && gaps.items;
 
     *total = 0;
     for (size_t i = 0; fits && i < count; i++)
         order[i] = &places[i];
     if (fits)
         qsort(order, count, sizeof *order, by_size);
-    for (size_t i = 0; fits && i < count; i++) {
-        fits = order[i]->bytes <= most;
+    for (size_t i = 0; fits && i < count; i++) { /* those before it have places, lowest first */
+        struct cm_mlir_place *const place = order[i];
+
+        fits = place->bytes <= most;
         if (!fits)
             break;
-        find_gaps(order[i], placed, i, &gaps);
-        order[i]->offset = (int64_t)cm_gaps_take(&gaps, room_of(order[i]));
-        fits = order[i]->offset <= most - order[i]->bytes - CM_MLIR_ALIGNMENT;
-        if (!fits)
-            break;
-        insert_placed(placed, i, order[i]);
-        if (end_of(order[i]) > *total)
-            *total = end_of(order[i]);
+        find_gaps(place, order, i, &gaps);
+        place->offset = (int64_t)cm_gaps_take(&gaps, room_of(place));
+        fits = place->offset <= most - place->bytes - CM_MLIR_ALIGNMENT;
+        insert_placed(order, i);
+        if (fits && end_of(place) > *total)
+            *total = end_of(place);
     }
     free(order);
-    free(placed);
     free(gaps.items);
     return fits;
 }
