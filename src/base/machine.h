@@ -52,6 +52,19 @@ void cm_machine_limit(enum cm_machine most);
 #define CM_NO_OVERLAP
 #endif
 
+/* What there is of one name for each machine: name_plain, name_avx2, name_avx512. */
+#ifdef CM_FOR_AVX2
+#define CM_BUILDS_OF(name)                                                                         \
+    {                                                                                              \
+        name##_plain, name##_avx2, name##_avx512                                                   \
+    }
+#else
+#define CM_BUILDS_OF(name)                                                                         \
+    {                                                                                              \
+        name##_plain, name##_plain, name##_plain                                                   \
+    }
+#endif
+
 /* Defines name_builds, the builds of name_on by machine. parameters are those of the builds, in
  * parentheses; arguments those that name_on is called with: (machine, ..). */
 #define CM_BUILD(name, attribute, suffix, which, parameters, arguments)                            \
@@ -65,8 +78,7 @@ void cm_machine_limit(enum cm_machine most);
     CM_BUILD(name, CM_FOR_PLAIN, plain, CM_PLAIN, parameters, arguments)                           \
     CM_BUILD(name, CM_FOR_AVX2, avx2, CM_AVX2, parameters, arguments)                              \
     CM_BUILD(name, CM_FOR_AVX512, avx512, CM_AVX512, parameters, arguments)                        \
-    static void(*const name##_builds[CM_MACHINES])                                                 \
-        parameters = {name##_plain, name##_avx2, name##_avx512};
+    static void(*const name##_builds[CM_MACHINES]) parameters = CM_BUILDS_OF(name);
 /* The same without one for AVX-512, which takes that for AVX2: for loops that wait for memory. */
 #define CM_TWO_BUILDS(name, parameters, arguments)                                                 \
     CM_BUILD(name, , plain, CM_PLAIN, parameters, arguments)                                       \
@@ -77,8 +89,7 @@ void cm_machine_limit(enum cm_machine most);
 #define CM_TWO_BUILDS CM_BUILDS
 #define CM_BUILDS(name, parameters, arguments)                                                     \
     CM_BUILD(name, , plain, CM_PLAIN, parameters, arguments)                                       \
-    static void(*const name##_builds[CM_MACHINES])                                                 \
-        parameters = {name##_plain, name##_plain, name##_plain};
+    static void(*const name##_builds[CM_MACHINES]) parameters = CM_BUILDS_OF(name);
 #endif
 
 /* a * b + c, rounded once where the machine can */

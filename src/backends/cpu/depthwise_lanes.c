@@ -29,24 +29,12 @@ enum { MOST_COLUMNS = 5, MOST_VECTORS = 4 }; /* of a tile */
 
 cm_depthwise_add_fn *cm_depthwise_add(void)
 {
-    static cm_depthwise_add_fn *const all[CM_MACHINES] = {
-#ifdef CM_FOR_AVX2
-        add_plain, add_avx2, add_avx512
-#else
-        add_plain, add_plain, add_plain
-#endif
-    };
+    static cm_depthwise_add_fn *const all[CM_MACHINES] = CM_BUILDS_OF(add);
     return all[cm_this_machine()];
 }
 
 cm_depthwise_convolve_fn *cm_depthwise_convolve(void)
 {
-    static cm_depthwise_convolve_fn *const all[CM_MACHINES] = {
-#ifdef CM_FOR_AVX2
-        convolve_plain, convolve_avx2, convolve_avx512
-#else
-        convolve_plain, convolve_plain, convolve_plain
-#endif
-    };
+    static cm_depthwise_convolve_fn *const all[CM_MACHINES] = CM_BUILDS_OF(convolve);
     return all[cm_this_machine()];
 }

@@ -106,20 +106,11 @@ static void pack_panel(int64_t k, int64_t columns, const cm_loose_float *b, int6
 #define TILE_HEIGHTS(X) X(12, 2, 1) X(8, 2, 1) X(4, 2, 1) X(2, 4, 1) X(1, 4, 1)
 #include "backends/cpu/sgemm_tile.inc"
 
-static const struct tile_height *const heights[CM_MACHINES] = {heights_plain, heights_avx2,
-                                                               heights_avx512};
-static row_fn *const rows_in_place[CM_MACHINES] = {row_in_place_plain, row_in_place_avx2,
-                                                   row_in_place_avx512};
-static row_fn *const rows_turned[CM_MACHINES] = {row_turned_plain, row_turned_avx2,
-                                                 row_turned_avx512};
-#else
-static const struct tile_height *const heights[CM_MACHINES] = {heights_plain, heights_plain,
-                                                               heights_plain};
-static row_fn *const rows_in_place[CM_MACHINES] = {row_in_place_plain, row_in_place_plain,
-                                                   row_in_place_plain};
-static row_fn *const rows_turned[CM_MACHINES] = {row_turned_plain, row_turned_plain,
-                                                 row_turned_plain};
 #endif
+
+static const struct tile_height *const heights[CM_MACHINES] = CM_BUILDS_OF(heights);
+static row_fn *const rows_in_place[CM_MACHINES] = CM_BUILDS_OF(row_in_place);
+static row_fn *const rows_turned[CM_MACHINES] = CM_BUILDS_OF(row_turned);
 
 /* The height for so many rows: the least that has them all, else the highest. */
 static const struct tile_height *height_for(int64_t rows)
