@@ -41,18 +41,15 @@ struct NAME(operand) {
 #include "kernels/functions.inc"
 
 void cameo_product_packed_f32(intptr_t a, intptr_t packed, intptr_t c, intptr_t m, intptr_t n,
-                              intptr_t k, intptr_t a_row, intptr_t a_column, intptr_t bias,
-                              intptr_t residual, intptr_t activation, float low, float high,
-                              intptr_t scratch, intptr_t scratch_bytes)
+                              intptr_t k, intptr_t a_row, intptr_t a_column, CAMEO_EPILOGUE)
 {
     struct sums_f32 s = product_f32(a, m, k, a_row, a_column, scratch, scratch_bytes);
     s.b.packed = (const float *)packed;
     run_product_f32(&s, c, n, bias, residual, activation, low, high);
 }
 
-void cameo_conv_packed_f32(intptr_t x, intptr_t packed, intptr_t y, CAMEO_CONV_SIZES, intptr_t bias,
-                           intptr_t residual, intptr_t activation, float low, float high,
-                           intptr_t scratch, intptr_t scratch_bytes)
+void cameo_conv_packed_f32(intptr_t x, intptr_t packed, intptr_t y, CAMEO_CONV_SIZES,
+                           CAMEO_EPILOGUE)
 {
     const struct conv_f32 v = CONV_OF_ARGUMENTS;
     run_conv_f32(&v, (const float *)x, NULL, (const float *)packed, (float *)y, (const float *)bias,
@@ -60,9 +57,8 @@ void cameo_conv_packed_f32(intptr_t x, intptr_t packed, intptr_t y, CAMEO_CONV_S
                  scratch_bytes / (intptr_t)sizeof(float));
 }
 
-void cameo_conv_direct_f32(intptr_t x, intptr_t packed, intptr_t y, CAMEO_CONV_SIZES, intptr_t bias,
-                           intptr_t residual, intptr_t activation, float low, float high,
-                           intptr_t scratch, intptr_t scratch_bytes)
+void cameo_conv_direct_f32(intptr_t x, intptr_t packed, intptr_t y, CAMEO_CONV_SIZES,
+                           CAMEO_EPILOGUE)
 {
     const struct conv_f32 v = CONV_OF_ARGUMENTS;
     const struct finish_f32 finish = finish_of_f32(activation, low, high);

@@ -67,11 +67,9 @@ KERNEL_INLINE struct operand_i8 operand_of(intptr_t is_signed, intptr_t zero, in
     return (struct operand_i8){is_signed ? 0x80u : 0, (const uint8_t *)zero, zero_step};
 }
 
-void cameo_product_i8(intptr_t a, intptr_t b, intptr_t c, intptr_t m, intptr_t n, intptr_t k,
-                      intptr_t a_row, intptr_t a_column, intptr_t b_row, intptr_t b_column,
-                      intptr_t a_signed, intptr_t b_signed, intptr_t a_zero, intptr_t a_zero_step,
-                      intptr_t b_zero, intptr_t b_zero_step, intptr_t scratch,
-                      intptr_t scratch_bytes)
+void cameo_product_i8(intptr_t a, intptr_t b, intptr_t c, CAMEO_PRODUCT_SIZES, intptr_t a_signed,
+                      intptr_t b_signed, intptr_t a_zero, intptr_t a_zero_step, intptr_t b_zero,
+                      intptr_t b_zero_step, intptr_t scratch, intptr_t scratch_bytes)
 {
     const struct sums_i8 s = {.m = m,
                               .channels = k,

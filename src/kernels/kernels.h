@@ -40,6 +40,10 @@ enum { CAMEO_NO_ACTIVATION = 0, CAMEO_RELU = 1, CAMEO_CLIP = 2 };
  * and so its numbers have 64 bits on every target. */
 typedef void cameo_finish(int64_t y, int64_t other, int64_t rows, int64_t step, int64_t columns);
 
+#define CAMEO_EPILOGUE                                                                             \
+    intptr_t bias, intptr_t residual, intptr_t activation, float low, float high,                  \
+        intptr_t scratch, intptr_t scratch_bytes
+
 enum {
     CAMEO_SCRATCH_LEAST = 16384,
     CAMEO_SCRATCH_BYTES = 262144,
@@ -49,26 +53,18 @@ enum {
 
 /* ---- matrix products ---- */
 
+#define CAMEO_PRODUCT_SIZES                                                                        \
+    intptr_t m, intptr_t n, intptr_t k, intptr_t a_row, intptr_t a_column, intptr_t b_row,         \
+        intptr_t b_column
+
 /* C = activation(A B + bias + residual): A is m x k, B is k x n, C and the residual are m x n with
  * rows one after the other, bias is one row of n. Element (i, j) of A lies at a + i * a_row +
  * j * a_column, and likewise in B: strides may be 0 or negative, so either may be transposed or
  * repeated. f16 and bf16 are added up in f32 and rounded once. */
-void cameo_product_f32(intptr_t a, intptr_t b, intptr_t c, intptr_t m, intptr_t n, intptr_t k,
-                       intptr_t a_row, intptr_t a_column, intptr_t b_row, intptr_t b_column,
-                       intptr_t bias, intptr_t residual, intptr_t activation, float low, float high,
-                       intptr_t scratch, intptr_t scratch_bytes);
-void cameo_product_f64(intptr_t a, intptr_t b, intptr_t c, intptr_t m, intptr_t n, intptr_t k,
-                       intptr_t a_row, intptr_t a_column, intptr_t b_row, intptr_t b_column,
-                       intptr_t bias, intptr_t residual, intptr_t activation, float low, float high,
-                       intptr_t scratch, intptr_t scratch_bytes);
-void cameo_product_f16(intptr_t a, intptr_t b, intptr_t c, intptr_t m, intptr_t n, intptr_t k,
-                       intptr_t a_row, intptr_t a_column, intptr_t b_row, intptr_t b_column,
-                       intptr_t bias, intptr_t residual, intptr_t activation, float low, float high,
-                       intptr_t scratch, intptr_t scratch_bytes);
-void cameo_product_bf16(intptr_t a, intptr_t b, intptr_t c, intptr_t m, intptr_t n, intptr_t k,
-                        intptr_t a_row, intptr_t a_column, intptr_t b_row, intptr_t b_column,
-                        intptr_t bias, intptr_t residual, intptr_t activation, float low,
-                        float high, intptr_t scratch, intptr_t scratch_bytes);
+void cameo_product_f32(intptr_t a, intptr_t b, intptr_t c, CAMEO_PRODUCT_SIZES, CAMEO_EPILOGUE);
+void cameo_product_f64(intptr_t a, intptr_t b, intptr_t c, CAMEO_PRODUCT_SIZES, CAMEO_EPILOGUE);
+void cameo_product_f16(intptr_t a, intptr_t b, intptr_t c, CAMEO_PRODUCT_SIZES, CAMEO_EPILOGUE);
+void cameo_product_bf16(intptr_t a, intptr_t b, intptr_t c, CAMEO_PRODUCT_SIZES, CAMEO_EPILOGUE);
 
 /* Packs lines of k elements: lines lie `line` elements apart, elements of a line `step`. Each group
  * of `lines` lines goes to ceil(lines / wide) panels one after the other, each k rows of `wide`
@@ -80,19 +76,15 @@ void cameo_pack_f32(intptr_t from, intptr_t packed, intptr_t groups, intptr_t li
 
 /* The product with the columns of B packed beforehand, CAMEO_PANEL_COLUMNS wide. */
 void cameo_product_packed_f32(intptr_t a, intptr_t packed, intptr_t c, intptr_t m, intptr_t n,
-                              intptr_t k, intptr_t a_row, intptr_t a_column, intptr_t bias,
-                              intptr_t residual, intptr_t activation, float low, float high,
-                              intptr_t scratch, intptr_t scratch_bytes);
+                              intptr_t k, intptr_t a_row, intptr_t a_column, CAMEO_EPILOGUE);
 
 /* C = (A - zero of A) (B - zero of B) in i32, modulo 2^32: elements of 8 bits, unsigned or (the
  * flag is not 0) signed. a_zero is the address of zero points of A's type, or 0: that of row i lies
  * at a_zero + i * a_zero_step (0: one for all rows); that of column j of B at b_zero + j *
  * b_zero_step. */
-void cameo_product_i8(intptr_t a, intptr_t b, intptr_t c, intptr_t m, intptr_t n, intptr_t k,
-                      intptr_t a_row, intptr_t a_column, intptr_t b_row, intptr_t b_column,
-                      intptr_t a_signed, intptr_t b_signed, intptr_t a_zero, intptr_t a_zero_step,
-                      intptr_t b_zero, intptr_t b_zero_step, intptr_t scratch,
-                      intptr_t scratch_bytes);
+void cameo_product_i8(intptr_t a, intptr_t b, intptr_t c, CAMEO_PRODUCT_SIZES, intptr_t a_signed,
+                      intptr_t b_signed, intptr_t a_zero, intptr_t a_zero_step, intptr_t b_zero,
+                      intptr_t b_zero_step, intptr_t scratch, intptr_t scratch_bytes);
 
 /* ---- convolutions ---- */
 
@@ -109,45 +101,31 @@ void cameo_product_i8(intptr_t a, intptr_t b, intptr_t c, intptr_t m, intptr_t n
         intptr_t dilation_2, intptr_t pad_0, intptr_t pad_1, intptr_t pad_2
 
 /* y = activation(x * w + bias + residual); bias has out_channels elements. */
-void cameo_conv_f32(intptr_t x, intptr_t w, intptr_t y, CAMEO_CONV_SIZES, intptr_t bias,
-                    intptr_t residual, intptr_t activation, float low, float high, intptr_t scratch,
-                    intptr_t scratch_bytes);
-void cameo_conv_f64(intptr_t x, intptr_t w, intptr_t y, CAMEO_CONV_SIZES, intptr_t bias,
-                    intptr_t residual, intptr_t activation, float low, float high, intptr_t scratch,
-                    intptr_t scratch_bytes);
-void cameo_conv_f16(intptr_t x, intptr_t w, intptr_t y, CAMEO_CONV_SIZES, intptr_t bias,
-                    intptr_t residual, intptr_t activation, float low, float high, intptr_t scratch,
-                    intptr_t scratch_bytes);
-void cameo_conv_bf16(intptr_t x, intptr_t w, intptr_t y, CAMEO_CONV_SIZES, intptr_t bias,
-                     intptr_t residual, intptr_t activation, float low, float high,
-                     intptr_t scratch, intptr_t scratch_bytes);
+void cameo_conv_f32(intptr_t x, intptr_t w, intptr_t y, CAMEO_CONV_SIZES, CAMEO_EPILOGUE);
+void cameo_conv_f64(intptr_t x, intptr_t w, intptr_t y, CAMEO_CONV_SIZES, CAMEO_EPILOGUE);
+void cameo_conv_f16(intptr_t x, intptr_t w, intptr_t y, CAMEO_CONV_SIZES, CAMEO_EPILOGUE);
+void cameo_conv_bf16(intptr_t x, intptr_t w, intptr_t y, CAMEO_CONV_SIZES, CAMEO_EPILOGUE);
 
 /* The same with weights packed beforehand, CAMEO_PANEL_ROWS wide: the lines of a group are its
  * output channels, each of k = in_channels / groups * kernel_0 * kernel_1 * kernel_2 elements.
  * Depthwise convolutions (groups == in_channels) are slow this way: cameo_conv_f32 has a loop of
  * its own for them. */
-void cameo_conv_packed_f32(intptr_t x, intptr_t packed, intptr_t y, CAMEO_CONV_SIZES, intptr_t bias,
-                           intptr_t residual, intptr_t activation, float low, float high,
-                           intptr_t scratch, intptr_t scratch_bytes);
+void cameo_conv_packed_f32(intptr_t x, intptr_t packed, intptr_t y, CAMEO_CONV_SIZES,
+                           CAMEO_EPILOGUE);
 
 /* The same with weights packed CAMEO_PANEL_COLUMNS wide. It is the faster one where each result
  * adds up many terms (about a hundred or more), the image has one or two spatial axes and rows of
  * results are about as long as a multiple of 7; rows of the image that a row of results reads, of
  * all channels, should fit in the scratch memory. */
-void cameo_conv_direct_f32(intptr_t x, intptr_t packed, intptr_t y, CAMEO_CONV_SIZES, intptr_t bias,
-                           intptr_t residual, intptr_t activation, float low, float high,
-                           intptr_t scratch, intptr_t scratch_bytes);
+void cameo_conv_direct_f32(intptr_t x, intptr_t packed, intptr_t y, CAMEO_CONV_SIZES,
+                           CAMEO_EPILOGUE);
 
 /* The gradient by x, dx, from that of y, dy; with the sizes of the convolution. ConvTranspose is
  * this: its input is dy (out_channels are its input channels), its result dx, its weights are laid
  * out alike. dx = activation(sum + bias + residual); bias has in_channels elements, the residual is
  * like dx. */
-void cameo_conv_input_f32(intptr_t dy, intptr_t w, intptr_t dx, CAMEO_CONV_SIZES, intptr_t bias,
-                          intptr_t residual, intptr_t activation, float low, float high,
-                          intptr_t scratch, intptr_t scratch_bytes);
-void cameo_conv_input_f64(intptr_t dy, intptr_t w, intptr_t dx, CAMEO_CONV_SIZES, intptr_t bias,
-                          intptr_t residual, intptr_t activation, float low, float high,
-                          intptr_t scratch, intptr_t scratch_bytes);
+void cameo_conv_input_f32(intptr_t dy, intptr_t w, intptr_t dx, CAMEO_CONV_SIZES, CAMEO_EPILOGUE);
+void cameo_conv_input_f64(intptr_t dy, intptr_t w, intptr_t dx, CAMEO_CONV_SIZES, CAMEO_EPILOGUE);
 
 /* The gradient by w, dw, from x and dy. (That by the bias is a sum over dy.) */
 void cameo_conv_weights_f32(intptr_t x, intptr_t dy, intptr_t dw, CAMEO_CONV_SIZES,
