@@ -27,16 +27,4 @@ KERNEL_INLINE uint16_t store_bf16(float x)
 #define LOAD_PANEL(p, operand, i) widen_bf16(p)
 #define STORE(x)                  store_bf16(x)
 
-#include "kernels/tiles.inc"
-
-#include "kernels/blocks.inc"
-
-#include "kernels/through.inc"
-
-#include "kernels/product.inc"
-
-#include "kernels/patches.inc"
-
-#include "kernels/conv.inc"
-
 #include "kernels/functions.inc"

@@ -20,25 +20,9 @@ struct NAME(operand) {
 #define STORE(x)                  (x)
 #define LOAD_PANEL(p, operand, i) (*(const NAME(panel_vector) *)(p))
 
-#include "kernels/tiles.inc"
-
-#include "kernels/blocks.inc"
-
-#include "kernels/through.inc"
-
-#include "kernels/product.inc"
-
-#include "kernels/patches.inc"
-
-#include "kernels/conv.inc"
+#include "kernels/functions.inc"
 
 #include "kernels/direct.inc"
-
-#include "kernels/depthwise.inc"
-
-#include "kernels/conv_grad.inc"
-
-#include "kernels/functions.inc"
 
 void cameo_product_packed_f32(intptr_t a, intptr_t packed, intptr_t c, intptr_t m, intptr_t n,
                               intptr_t k, intptr_t a_row, intptr_t a_column, CAMEO_EPILOGUE)

@@ -20,20 +20,4 @@ struct NAME(operand) {
 #define STORE(x)                  (x)
 #define LOAD_PANEL(p, operand, i) (*(const NAME(panel_vector) *)(p))
 
-#include "kernels/tiles.inc"
-
-#include "kernels/blocks.inc"
-
-#include "kernels/through.inc"
-
-#include "kernels/product.inc"
-
-#include "kernels/patches.inc"
-
-#include "kernels/conv.inc"
-
-#include "kernels/depthwise.inc"
-
-#include "kernels/conv_grad.inc"
-
 #include "kernels/functions.inc"
