@@ -10,7 +10,6 @@
 #define STORED         uint8_t
 #define STORED_IS_REAL 0
 #define KERNEL_CLIPS   0
-#define KERNEL_PATCHES 1
 
 /* An element is (x ^ flip) - flip, which extends the sign where flip is 0x80, less the zero point
  * of its row or column. */
