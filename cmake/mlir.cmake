@@ -40,7 +40,7 @@ endif()
 message(STATUS "MLIR: ${CAMEO_MLIR_INCLUDE}")
 
 file(GLOB MLIR_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/mlir/module/*.c)
-list(APPEND MLIR_SOURCES ${PROJECT_SOURCE_DIR}/src/base/gaps.c) # the module links nothing of libcameo
+list(APPEND MLIR_SOURCES ${PROJECT_SOURCE_DIR}/src/base/best_fit.c) # the module links nothing of libcameo
 add_library(cameo_mlir_objects OBJECT ${MLIR_SOURCES})
 set_target_properties(cameo_mlir_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
 target_include_directories(cameo_mlir_objects PRIVATE ${PROJECT_SOURCE_DIR}/src)

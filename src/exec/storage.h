@@ -5,7 +5,7 @@
 #define CM_EXEC_STORAGE_H
 
 #include "base/arena.h"
-#include "base/gaps.h"
+#include "base/best_fit.h"
 
 #include <stdbool.h>
 

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mlir/module/arena_places.h"
 
-#include "base/gaps.h"
+#include "base/best_fit.h"
 
 #include <stdlib.h>
 

@@ -2,8 +2,8 @@
  * is in use, sorted by offset; bytes are taken from the smallest gap that has as many, or else at
  * the end. Nothing here allocates. */
 // SPDX-License-Identifier: Apache-2.0
-#ifndef CM_BASE_GAPS_H
-#define CM_BASE_GAPS_H
+#ifndef CM_BASE_BEST_FIT_H
+#define CM_BASE_BEST_FIT_H
 
 #include "base/array.h"
 

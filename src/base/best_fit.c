@@ -1,6 +1,6 @@
 /* A list of gaps, searched from one end to the other: blocks have few. */
 // SPDX-License-Identifier: Apache-2.0
-#include "base/gaps.h"
+#include "base/best_fit.h"
 
 #include <string.h>
 
