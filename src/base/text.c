@@ -37,6 +37,14 @@ bool cm_str_is(struct cm_str a, const char *text)
     return !text[a.size];
 }
 
+int cm_str_place(struct cm_str a, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (cm_str_is(a, words[i]))
+            return (int)i;
+    return -1;
+}
+
 int cm_str_compare(struct cm_str a, struct cm_str b)
 {
     const size_t common = cm_min_size(a.size, b.size);

@@ -30,6 +30,9 @@ static inline const char *cm_str_text(struct cm_str text)
 struct cm_str cm_str(const char *text); /* view of a NUL-terminated string; NULL is empty */
 bool cm_str_equal(struct cm_str a, struct cm_str b);
 bool cm_str_is(struct cm_str a, const char *text);
+/* The place of a among the words; -1: it is none of them. */
+int cm_str_place(struct cm_str a, const char *const *words, size_t count);
+#define CM_STR_AMONG(a, words) (cm_str_place((a), (words), CM_COUNT(words)) >= 0)
 int cm_str_compare(struct cm_str a, struct cm_str b); /* bytewise, shorter first */
 bool cm_str_starts(struct cm_str a, const char *prefix);
 bool cm_str_ends(struct cm_str a, const char *suffix);

@@ -13,19 +13,9 @@ struct walk {
     bool calls; /* past a call of the inference graph: it reads any initializer */
 };
 
-static const struct cm_attribute_proto *find_attribute(const struct cm_node_proto *node,
-                                                       const char *name)
-{
-    for (size_t i = 0; i < node->attribute.count; i++) {
-        if (cm_str_is(node->attribute.items[i].name, name))
-            return &node->attribute.items[i];
-    }
-    return NULL;
-}
-
 static struct cm_strs find_names(const struct cm_node_proto *node, const char *name)
 {
-    const struct cm_attribute_proto *attribute = find_attribute(node, name);
+    const struct cm_attribute_proto *attribute = cm_node_attribute(node, cm_str(name));
 
     return attribute ? attribute->strings : (struct cm_strs){NULL, 0};
 }
@@ -158,7 +148,7 @@ void cm_examine_gradient(struct cm_checker *c, const struct cm_model_place *plac
                          const struct cm_node_proto *node)
 {
     const struct cm_strs names[2] = {find_names(node, "xs"), find_names(node, "zs")};
-    const struct cm_attribute_proto *y = find_attribute(node, "y");
+    const struct cm_attribute_proto *y = cm_node_attribute(node, CM_STR("y"));
     struct cm_map listed = {0};
     bool good = true;
 

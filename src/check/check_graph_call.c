@@ -14,10 +14,9 @@ bool cm_has_graph_call(const struct cm_graph_proto *graph)
 
 static struct cm_str name_called(const struct cm_node_proto *node)
 {
-    for (size_t i = 0; i < node->attribute.count; i++)
-        if (cm_str_is(node->attribute.items[i].name, "graph_name"))
-            return node->attribute.items[i].s;
-    return CM_STR_NONE;
+    const struct cm_attribute_proto *name = cm_node_attribute(node, CM_STR("graph_name"));
+
+    return name ? name->s : CM_STR_NONE;
 }
 
 static void examine_arity(struct cm_checker *c, const struct cm_model_place *place,

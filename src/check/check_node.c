@@ -21,11 +21,7 @@ static bool is_experimental(const struct cm_node_proto *node)
 
     if (cm_domain_normal(node->domain).size)
         return false;
-    for (size_t i = 0; i < CM_COUNT(names); i++) {
-        if (cm_str_is(node->op_type, names[i]))
-            return true;
-    }
-    return false;
+    return CM_STR_AMONG(node->op_type, names);
 }
 
 /* Most nodes have a few attributes, which need no map. */
@@ -75,10 +71,7 @@ static bool is_runtime_addition(struct cm_str domain, struct cm_str op_type)
     static const char *const names[] = {"LayerNormalization", "SimplifiedLayerNormalization",
                                         "ThresholdedRelu"};
 
-    for (size_t i = 0; !domain.size && i < CM_COUNT(names); i++)
-        if (cm_str_is(op_type, names[i]))
-            return true;
-    return false;
+    return !domain.size && CM_STR_AMONG(op_type, names);
 }
 
 /* Operators of ONNX Runtime are no matter of ONNX, and we know some of them only. */

@@ -106,15 +106,6 @@ static void examine_known(struct cm_checker *c, const struct cm_model_place *pla
         examine_value_present(c, place, attribute);
 }
 
-static bool has_attribute(const struct cm_node_proto *node, const char *name)
-{
-    for (size_t i = 0; i < node->attribute.count; i++) {
-        if (cm_str_is(node->attribute.items[i].name, name))
-            return true;
-    }
-    return false;
-}
-
 void cm_examine_against_schema(struct cm_checker *c, const struct cm_model_place *place,
                                const struct cm_node_proto *node)
 {
@@ -135,7 +126,7 @@ void cm_examine_against_schema(struct cm_checker *c, const struct cm_model_place
     for (size_t i = 0; i < node->attribute.count; i++)
         examine_known(c, place, schema, &node->attribute.items[i]);
     for (size_t i = 0; i < schema->attr_count; i++) {
-        if (schema->attrs[i].required && !has_attribute(node, schema->attrs[i].name))
+        if (schema->attrs[i].required && !cm_node_attribute(node, cm_str(schema->attrs[i].name)))
             cm_report(c, CM_RULE_CK31, place, "the required attribute '%s' is missing",
                       schema->attrs[i].name);
     }

@@ -62,6 +62,14 @@ static void say(struct cm_arena *arena, struct cm_saved_texts *texts, const char
     *CM_PUSH(arena, texts) = cm_arena_str(arena, cm_str(text));
 }
 
+const struct cm_item *cm_saved_fact(const struct cm_saved *saved, const char *key)
+{
+    for (size_t i = 0; i < saved->facts.count; i++)
+        if (cm_str_is(saved->facts.items[i].key, key))
+            return saved->facts.items[i].value;
+    return NULL;
+}
+
 void cm_saved_unknown(struct cm_saved *saved, const char *format, ...)
 {
     va_list args;

@@ -424,10 +424,7 @@ static bool is_called(struct cm_str name, const char *const *words, size_t count
         name.size--;
     if (name.size && name.data[name.size - 1] == '_')
         name.size--;
-    for (size_t i = 0; i < count; i++)
-        if (cm_str_is(name, words[i]))
-            return true;
-    return false;
+    return cm_str_place(name, words, count) >= 0;
 }
 
 static bool is_vector(const struct cm_tensor_proto *tensor)

@@ -159,11 +159,8 @@ static enum cm_status refuse(const struct calls *c, size_t node, const char *for
 static enum cm_status check_call(const struct calls *c, size_t n)
 {
     const struct cm_node_proto *node = &c->algorithm->node.items[n];
-    const struct cm_attribute_proto *name = NULL;
+    const struct cm_attribute_proto *name = cm_node_attribute(node, CM_STR("graph_name"));
 
-    for (size_t i = 0; i < node->attribute.count; i++)
-        if (cm_str_is(node->attribute.items[i].name, "graph_name"))
-            name = &node->attribute.items[i];
     if (!name)
         return refuse(c, n, "attribute 'graph_name' is missing");
     if (!cm_str_equal(name->s, c->graph->name))

@@ -167,15 +167,6 @@ static enum answer tensor_answer(const struct search *s, const struct cm_tensor_
     return answer;
 }
 
-static const struct cm_attribute_proto *find_attribute(const struct cm_node_proto *node,
-                                                       struct cm_str name)
-{
-    for (size_t i = 0; i < node->attribute.count; i++)
-        if (cm_str_equal(node->attribute.items[i].name, name))
-            return &node->attribute.items[i];
-    return NULL;
-}
-
 /* The calls of the function that a scope is in. */
 static const struct calls *calls_of(const struct search *s, const struct scope *scope)
 {
@@ -199,7 +190,7 @@ static enum answer attribute_answer(struct search *s, const struct scope *scope,
 
         for (size_t c = 0; c < calls->count; c++) {
             const struct cm_attribute_proto *given =
-                find_attribute(calls->items[c].node, attribute->ref_attr_name);
+                cm_node_attribute(calls->items[c].node, attribute->ref_attr_name);
 
             for (size_t i = 0; !given && i < scope->function->attribute_proto.count; i++)
                 if (cm_str_equal(scope->function->attribute_proto.items[i].name,
@@ -338,7 +329,7 @@ static enum answer mode_answer(struct search *s, const struct scope *scope,
                    ? value_answer(s, scope, node->input.items[mode->operand], 0)
                    : OFF;
     const enum answer answer =
-        attribute_answer(s, scope, find_attribute(node, cm_str(mode->attribute)), 0);
+        attribute_answer(s, scope, cm_node_attribute(node, cm_str(mode->attribute)), 0);
     if (!mode->is_test || answer == UNKNOWN)
         return answer;
     return answer == ON ? OFF : ON;

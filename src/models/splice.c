@@ -154,9 +154,10 @@ static enum cm_status rename_list(const struct copying *c, const struct naming *
 /* The attribute that a reference stands for; NULL: none, and there is no default. */
 static const struct cm_attribute_proto *resolve(const struct copying *c, struct cm_str name)
 {
-    for (size_t i = 0; i < c->call->attribute.count; i++)
-        if (cm_str_equal(c->call->attribute.items[i].name, name))
-            return &c->call->attribute.items[i];
+    const struct cm_attribute_proto *given = cm_node_attribute(c->call, name);
+
+    if (given)
+        return given;
     for (size_t i = 0; i < c->function->attribute_proto.count; i++)
         if (cm_str_equal(c->function->attribute_proto.items[i].name, name))
             return &c->function->attribute_proto.items[i];

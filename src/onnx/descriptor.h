@@ -42,6 +42,8 @@ struct cm_message_info {
 
 /* The field with this number, or -1. */
 int cm_message_field(const struct cm_message_info *info, uint32_t number);
+/* The field with this name, or -1. */
+int cm_message_field_named(const struct cm_message_info *info, struct cm_str name);
 
 /* Do two messages say the same: equal fields in equal order, however they were written? Unknown
  * fields count by their bytes. *where (may be NULL) names the first difference, e.g.

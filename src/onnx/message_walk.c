@@ -12,6 +12,14 @@ int cm_message_field(const struct cm_message_info *info, uint32_t number)
     return -1;
 }
 
+int cm_message_field_named(const struct cm_message_info *info, struct cm_str name)
+{
+    for (int i = 0; i < info->n_fields; i++)
+        if (cm_str_is(name, info->fields[i].name))
+            return i;
+    return -1;
+}
+
 static bool holds_messages(const struct cm_field_info *field)
 {
     return field->kind == CM_FIELD_MESSAGE || field->kind == CM_FIELD_MESSAGES;

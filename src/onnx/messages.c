@@ -31,6 +31,14 @@ struct cm_str cm_entries_find(const struct cm_entries *entries, const char *key)
     return CM_STR_NONE;
 }
 
+struct cm_attribute_proto *cm_node_attribute(const struct cm_node_proto *node, struct cm_str name)
+{
+    for (size_t i = 0; i < node->attribute.count; i++)
+        if (cm_str_equal(node->attribute.items[i].name, name))
+            return &node->attribute.items[i];
+    return NULL;
+}
+
 struct cm_graph_proto *cm_node_subgraph(const struct cm_node_proto *node, size_t index)
 {
     for (size_t a = 0; a < node->attribute.count; a++) {

@@ -119,6 +119,8 @@ enum {
 
 /* The value of a key, such as one of metadata_props; empty: there is no such key. */
 struct cm_str cm_entries_find(const struct cm_entries *entries, const char *key);
+/* The first attribute of that name, or NULL. */
+struct cm_attribute_proto *cm_node_attribute(const struct cm_node_proto *node, struct cm_str name);
 /* Graphs in a node's attributes, one after the other; NULL after the last. */
 struct cm_graph_proto *cm_node_subgraph(const struct cm_node_proto *node, size_t index);
 

@@ -87,10 +87,5 @@ bool cm_syntax_is_reserved(struct cm_str word)
                                         "opaque", "undefined", "untyped"};
     enum cm_dtype type;
 
-    if (cm_dtype_parse(word, &type))
-        return true;
-    for (size_t i = 0; i < CM_COUNT(words); i++)
-        if (cm_str_is(word, words[i]))
-            return true;
-    return cm_lex_is_number_word(word);
+    return cm_dtype_parse(word, &type) || CM_STR_AMONG(word, words) || cm_lex_is_number_word(word);
 }

@@ -16,14 +16,6 @@ void *cm_parse_grow(struct cm_lexer *lex, const void *items, size_t *capacity, s
     return grown;
 }
 
-static int field_named(const struct cm_message_info *info, struct cm_str name)
-{
-    for (int i = 0; i < info->n_fields; i++)
-        if (cm_str_is(name, info->fields[i].name))
-            return i;
-    return -1;
-}
-
 /* An item of a list, or a message by itself. Messages of plain fields do not contain themselves, so
  * the descent ends; graphs count their depth. */
 static enum cm_status parse_item(struct cm_lexer *lex, const struct cm_message_info *info,
@@ -148,7 +140,7 @@ enum cm_status cm_parse_fields(struct cm_lexer *lex, const struct cm_message_inf
         const struct cm_str key = cm_lex_peek_word(lex);
         if (key.size == 0)
             return cm_lex_expected(lex, "a key");
-        const int field = field_named(info, key);
+        const int field = cm_message_field_named(info, key);
         if (field < 0 || !(allowed >> field & 1))
             return cm_lex_fail_at(lex, key.data, CM_BAD_MODEL, "'%.*s' is not a key of this %s",
                                   CM_STR_FMT(key), info->name);

@@ -7,10 +7,7 @@ static bool is_constructor(struct cm_str word)
 {
     static const char *const names[] = {"seq", "map", "optional", "sparse_tensor", "opaque"};
 
-    for (size_t i = 0; i < CM_COUNT(names); i++)
-        if (cm_str_is(word, names[i]))
-            return true;
-    return false;
+    return CM_STR_AMONG(word, names);
 }
 
 static bool starts_name(int c)

@@ -19,10 +19,9 @@ struct survey {
 
 static int64_t int_attribute(const struct cm_node_proto *node, const char *name, int64_t preset)
 {
-    for (size_t i = 0; i < node->attribute.count; i++)
-        if (cm_str_is(node->attribute.items[i].name, name))
-            return node->attribute.items[i].i;
-    return preset;
+    const struct cm_attribute_proto *attribute = cm_node_attribute(node, cm_str(name));
+
+    return attribute ? attribute->i : preset;
 }
 
 static struct cm_str input(const struct cm_node_proto *node, size_t i)

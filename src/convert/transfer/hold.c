@@ -314,9 +314,9 @@ static enum cm_status read_schedule(struct cm_saved *saved, const struct cm_item
     const struct cm_str known = text_at(item, "known");
 
     saved->schedule_name = text_at(item, "name");
-    for (size_t i = 0; i < CM_COUNT(knowns); i++)
-        if (cm_str_is(known, knowns[i]))
-            saved->schedule_known = (enum cm_schedule_known)i;
+    const int place = cm_str_place(known, knowns, CM_COUNT(knowns));
+    if (place >= 0)
+        saved->schedule_known = (enum cm_schedule_known)place;
     return cm_error_context(
         err, cm_schedule_from_item(saved->arena, item, saved->groups.count, &saved->schedule, err),
         CM_HOLD_PREFIX "schedule");

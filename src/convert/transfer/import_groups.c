@@ -5,14 +5,6 @@
 
 static const char *const group_keys[] = {"names", "betas", "eps"};
 
-static bool is_listed(struct cm_str key, const char *const *keys, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (cm_str_is(key, keys[i]))
-            return true;
-    return false;
-}
-
 static bool is_group_key(struct cm_str key)
 {
     for (size_t i = 0; i < cm_group_field_count; i++)
@@ -27,8 +19,8 @@ void cm_import_check_keys(struct cm_importing *in, const struct cm_item *map,
     for (size_t i = 0; i < map->entries.count; i++) {
         struct cm_str key;
 
-        if (cm_item_is_text(map->entries.items[i].key, &key) && !is_listed(key, keys, count) &&
-            !is_group_key(key))
+        if (cm_item_is_text(map->entries.items[i].key, &key) &&
+            cm_str_place(key, keys, count) < 0 && !is_group_key(key))
             cm_import_block(in, "--set: there is no setting '%.*s'", CM_STR_FMT(key));
     }
 }

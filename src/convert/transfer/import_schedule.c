@@ -21,9 +21,7 @@ static void read_set(struct cm_importing *in, const struct cm_item *set, struct 
     struct cm_str word = CM_STR_NONE;
 
     if (cm_item_is_text(schedule, &word)) {
-        for (int i = 0; i < (int)CM_COUNT(names); i++)
-            if (cm_str_is(word, names[i]))
-                out->schedule = i;
+        out->schedule = cm_str_place(word, names, CM_COUNT(names));
         if (out->schedule < 0)
             cm_import_block(in,
                             "--set: schedule '%.*s' is not known, expected 'constant', 'step', "

@@ -44,8 +44,6 @@ enum cm_status cm_dialect_read_field(struct cm_dialect_reader *r,
 enum cm_status cm_dialect_read_message(struct cm_dialect_reader *r,
                                        const struct cm_message_info *info,
                                        const struct cm_dialect_attr *attr, void *msg) CM_MUST_CHECK;
-/* The field that a key after prefix names, among those allowed (bit f: field f); -1: none. */
-int cm_dialect_field_named(const struct cm_message_info *info, struct cm_str name);
 /* All entries whose keys begin with prefix, of which the first part is one of the fields allowed or
  * one of others (ends with NULL). */
 enum cm_status cm_dialect_read_fields(struct cm_dialect_reader *r,

@@ -167,14 +167,6 @@ enum cm_status cm_dialect_read_field(struct cm_dialect_reader *r,
     return CM_OK;
 }
 
-int cm_dialect_field_named(const struct cm_message_info *info, struct cm_str name)
-{
-    for (int f = 0; f < info->n_fields; f++)
-        if (cm_str_is(name, info->fields[f].name))
-            return f;
-    return -1;
-}
-
 static bool is_among(struct cm_str name, const char *const *others)
 {
     for (; others && *others; others++)
@@ -195,7 +187,7 @@ enum cm_status cm_dialect_read_fields(struct cm_dialect_reader *r,
         if (!cm_str_starts(entry->key, prefix))
             continue;
         const struct cm_str name = {entry->key.data + skip, entry->key.size - skip};
-        const int field = cm_dialect_field_named(info, name);
+        const int field = cm_message_field_named(info, name);
         if (is_among(name, others))
             continue;
         if (field < 0 || !(allowed >> field & 1))

@@ -210,7 +210,7 @@ static enum cm_status read_entry(struct reading *n, const struct cm_dialect_entr
              cm_str_starts(rest, "tensor."))
         return CM_OK; /* when all attributes are there */
     else
-        field = cm_dialect_field_named(&cm_node_info, rest);
+        field = cm_message_field_named(&cm_node_info, rest);
     if (field < 0 || field == CM_NODE_INPUT || (field == CM_NODE_OP_TYPE && !n->is_custom) ||
         (field == CM_NODE_NAME && rest.size))
         return cm_dialect_refuse(r, entry->at, CM_BAD_MODEL, "attribute '%.*s' means nothing here",

@@ -31,17 +31,9 @@ const struct cm_item *cm_orbax_settings(struct cm_arena *arena, const struct cm_
     return custom;
 }
 
-static const struct cm_item *find_settings(const struct cm_saved *saved)
-{
-    for (size_t i = 0; i < saved->facts.count; i++)
-        if (cm_str_is(saved->facts.items[i].key, CM_ORBAX_CUSTOM))
-            return cm_item_get(saved->facts.items[i].value, our_key);
-    return NULL;
-}
-
 enum cm_status cm_orbax_take_settings(struct cm_saved *saved, struct cm_error *err)
 {
-    const struct cm_item *settings = find_settings(saved);
+    const struct cm_item *settings = cm_item_get(cm_saved_fact(saved, CM_ORBAX_CUSTOM), our_key);
     const struct cm_item *groups = cm_item_get(settings, "groups");
     const struct cm_item *schedule = cm_item_get(settings, "schedule");
     int64_t known = CM_SCHEDULE_UNKNOWN;

@@ -95,8 +95,7 @@ static enum cm_status grow_optimizer(struct cm_bundle_writing *w, struct growing
                  cm_bundle_scalar(w, CM_INT64, cm_bundle_step(saved)));
     add_child(w, g, variables, n++, step);
     bool has_rate = cm_keras_has_rate(saved);
-    (void)cm_item_is_bool(cm_item_get(cm_bundle_fact(saved, "keras.layout"), "has_rate"),
-                          &has_rate);
+    (void)cm_item_is_bool(cm_item_get(cm_saved_fact(saved, "keras.layout"), "has_rate"), &has_rate);
     if (has_rate) {
         const size_t rate = new_child(w, g, optimizer, CM_STR("_learning_rate"));
         set_variable(w, g, rate, CM_STR("optimizer/_learning_rate"),
@@ -185,7 +184,7 @@ static void add_layer_variable(struct cm_bundle_writing *w, struct growing *g, s
 
 static void add_layers(struct cm_bundle_writing *w, struct growing *g, size_t model)
 {
-    const struct cm_item *layout = cm_bundle_fact(w->saved, "keras.layout");
+    const struct cm_item *layout = cm_saved_fact(w->saved, "keras.layout");
     const struct cm_item *groups = cm_item_get(layout, "groups");
     const struct cm_item *variables = cm_item_get(layout, "variables");
     struct cm_map layers = {0};

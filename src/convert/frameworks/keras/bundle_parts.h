@@ -23,8 +23,6 @@ struct cm_bundle_writing {
     struct cm_error *err;
 };
 
-/* A fact of saved, or NULL. */
-const struct cm_item *cm_bundle_fact(const struct cm_saved *saved, const char *key);
 void cm_bundle_add(struct cm_bundle_writing *w, struct cm_str key,
                    const struct cm_saved_tensor *tensor);
 /* A number as a tensor: of CM_INT64 or CM_FLOAT. */

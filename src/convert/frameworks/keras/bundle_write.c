@@ -16,14 +16,6 @@
 
 enum { PIECE = 1 << 20, STRING_TYPE = 7 };
 
-const struct cm_item *cm_bundle_fact(const struct cm_saved *saved, const char *key)
-{
-    for (size_t i = 0; i < saved->facts.count; i++)
-        if (cm_str_is(saved->facts.items[i].key, key))
-            return saved->facts.items[i].value;
-    return NULL;
-}
-
 void cm_bundle_add(struct cm_bundle_writing *w, struct cm_str key,
                    const struct cm_saved_tensor *tensor)
 {
@@ -158,7 +150,7 @@ static const struct cm_saved_tensor *variable_tensor(struct cm_bundle_writing *w
 
 static enum cm_status add_objects(struct cm_bundle_writing *w, const struct cm_bundle_graph *graph)
 {
-    const struct cm_item *numbers = cm_bundle_fact(w->saved, "tensorflow.variables");
+    const struct cm_item *numbers = cm_saved_fact(w->saved, "tensorflow.variables");
     struct cm_bundle_roles roles;
     size_t weights = 0, used = 0;
 
@@ -361,7 +353,7 @@ enum cm_status cm_bundle_write(const struct cm_saved *saved, const char *path,
 
     index_tensors(&w);
     if (saved->has_optimizer &&
-        cm_bundle_graph_from_item(w.arena, cm_bundle_fact(saved, "tensorflow.objects"), &graph))
+        cm_bundle_graph_from_item(w.arena, cm_saved_fact(saved, "tensorflow.objects"), &graph))
         CM_TRY(add_objects(&w, &graph));
     else
         CM_TRY(cm_bundle_grow(&w, &graph));

@@ -62,10 +62,7 @@ static uint64_t made_as(struct cm_str attribute)
     static const char *const order[] = {"forward_layer", "backward_layer", "query_dense",
                                         "key_dense",     "value_dense",    "output_dense"};
 
-    for (uint64_t i = 0; i < CM_COUNT(order); i++)
-        if (cm_str_is(attribute, order[i]))
-            return i + 1;
-    return 0;
+    return (uint64_t)(cm_str_place(attribute, order, CM_COUNT(order)) + 1);
 }
 
 /* above: the order of the layer that such attributes are of, 0 elsewhere. */

@@ -161,10 +161,8 @@ static int rank_of(struct cm_str name)
                                         "moving_mean",
                                         "moving_variance"};
 
-    for (size_t i = 0; i < CM_COUNT(order); i++)
-        if (cm_str_is(name, order[i]))
-            return (int)i;
-    return (int)CM_COUNT(order);
+    const int place = cm_str_place(name, order, CM_COUNT(order));
+    return place < 0 ? (int)CM_COUNT(order) : place;
 }
 
 struct layer {
@@ -305,14 +303,6 @@ static enum cm_status add_optimizer(struct writing *w, struct cm_str name, bool 
 
 /* ---- the file ---- */
 
-static const struct cm_item *fact(const struct cm_saved *saved, const char *key)
-{
-    for (size_t i = 0; i < saved->facts.count; i++)
-        if (cm_str_is(saved->facts.items[i].key, key))
-            return saved->facts.items[i].value;
-    return NULL;
-}
-
 static void abandon(void *save)
 {
     cm_save_abandon(save);
@@ -322,7 +312,7 @@ enum cm_status cm_keras_write_weights(const struct cm_saved *saved, const char *
                                       const struct cm_saved_writing *options, struct cm_error *err)
 {
     struct writing w = {.arena = saved->arena, .saved = saved, .err = err};
-    const struct cm_item *layout = fact(saved, "keras.layout");
+    const struct cm_item *layout = cm_saved_fact(saved, "keras.layout");
     bool has_rate = cm_keras_has_rate(saved);
     struct cm_str name = CM_STR_NONE;
     struct cm_save *save = CM_NEW(saved->arena, struct cm_save);

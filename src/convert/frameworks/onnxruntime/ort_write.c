@@ -209,22 +209,17 @@ static void put_properties(struct ort_writer *w, size_t place, const struct cm_i
 static const struct cm_item *properties(struct ort_writer *w)
 {
     struct cm_item *all = cm_item_new(w->arena, CM_ITEM_MAP);
+    const struct cm_item *kept = cm_saved_fact(w->saved, "ort.properties");
     const struct cm_item *epoch =
         w->saved->epoch < 0 ? NULL : cm_item_int(w->arena, w->saved->epoch);
 
-    for (size_t f = 0; f < w->saved->facts.count; f++) {
-        const struct cm_item *value = w->saved->facts.items[f].value;
+    for (size_t i = 0; i < cm_item_count(kept); i++) {
+        const struct cm_item_entry *entry = &kept->entries.items[i];
 
-        if (!cm_str_is(w->saved->facts.items[f].key, "ort.properties"))
+        if (!entry->key || entry->key->kind != CM_ITEM_TEXT)
             continue;
-        for (size_t i = 0; i < cm_item_count(value); i++) {
-            const struct cm_item_entry *entry = &value->entries.items[i];
-
-            if (!entry->key || entry->key->kind != CM_ITEM_TEXT)
-                continue;
-            const bool is_epoch = epoch && cm_str_is(entry->key->text, "epoch");
-            cm_item_set(w->arena, all, entry->key, is_epoch ? epoch : entry->value);
-        }
+        const bool is_epoch = epoch && cm_str_is(entry->key->text, "epoch");
+        cm_item_set(w->arena, all, entry->key, is_epoch ? epoch : entry->value);
     }
     if (epoch && !cm_item_get(all, "epoch"))
         cm_item_put(w->arena, all, "epoch", epoch);

@@ -59,14 +59,6 @@ const struct cm_item *cm_plain_item(struct cm_arena *arena, const struct cm_item
 
 /* ---- reading ---- */
 
-static bool is_one_of(struct cm_str key, const char *const *keys, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (cm_str_is(key, keys[i]))
-            return true;
-    return false;
-}
-
 /* Everything that is read elsewhere, and all else as facts. */
 static void tell_rest(struct cm_saved *saved, const struct cm_item *tree)
 {
@@ -79,8 +71,7 @@ static void tell_rest(struct cm_saved *saved, const struct cm_item *tree)
         double scale;
         struct cm_str key;
 
-        if (!cm_item_is_text(tree->entries.items[i].key, &key) ||
-            is_one_of(key, read, CM_COUNT(read)))
+        if (!cm_item_is_text(tree->entries.items[i].key, &key) || CM_STR_AMONG(key, read))
             continue;
         if (cm_item_get(value, "growth_factor") &&
             cm_item_is_real(cm_item_get(value, "scale"), &scale))

@@ -180,14 +180,6 @@ static const struct cm_item *move_to(struct moving *moving, const struct cm_item
     return out;
 }
 
-const struct cm_item *cm_saved_fact(const struct cm_saved *saved, const char *key)
-{
-    for (size_t i = 0; i < saved->facts.count; i++)
-        if (cm_str_is(saved->facts.items[i].key, key))
-            return saved->facts.items[i].value;
-    return NULL;
-}
-
 /* A scheduler of any class takes its position from these: its own state is not known. The phases
  * are for us; PyTorch keeps them as an attribute that nothing reads. */
 static const struct cm_item *bare_schedule(struct cm_arena *arena, const struct cm_saved *saved)

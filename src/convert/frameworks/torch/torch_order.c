@@ -195,14 +195,6 @@ static bool is_number(struct cm_str name)
     return split_number(name, &number).size == 0 && number >= 0;
 }
 
-static bool is_one_of(struct cm_str stem, const char *const *words, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (cm_str_is(stem, words[i]))
-            return true;
-    return false;
-}
-
 /* Where a name goes that no row has, as a number; *sure is cleared where it tells nothing. Layers
  * are often numbered: conv1, bn1, conv2, bn2, fc. */
 static int64_t guess(struct cm_str name, bool *sure)
@@ -211,10 +203,10 @@ static int64_t guess(struct cm_str name, bool *sure)
     const struct cm_str stem = split_number(name, &number);
 
     if (number >= 0 && number < INT64_MAX / 8)
-        return 4 * number + is_one_of(stem, norms, CM_COUNT(norms));
-    if (is_one_of(name, early, CM_COUNT(early)))
+        return 4 * number + CM_STR_AMONG(stem, norms);
+    if (CM_STR_AMONG(name, early))
         return -1;
-    if (is_one_of(name, late, CM_COUNT(late)))
+    if (CM_STR_AMONG(name, late))
         return INT64_MAX;
     *sure = false;
     return INT64_MAX / 2;

@@ -39,8 +39,6 @@ const struct cm_item *cm_torch_weights_item(struct cm_arena *arena, const struct
 const struct cm_item *cm_torch_optimizer_item(struct cm_arena *arena, const struct cm_saved *saved,
                                               bool by_name);
 const struct cm_item *cm_torch_schedule_item(struct cm_arena *arena, const struct cm_saved *saved);
-/* The value of a fact; NULL: it is not told. */
-const struct cm_item *cm_saved_fact(const struct cm_saved *saved, const char *key);
 /* One file of torch.save with an item, whole or not at all. */
 enum cm_status cm_torch_save_item(const char *path, const char *stem, const struct cm_item *item,
                                   const struct cm_saved_writing *options,
