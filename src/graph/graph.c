@@ -394,6 +394,27 @@ static void detach(struct cm_node *node)
     node->module->n_nodes--;
 }
 
+struct cm_node_spec cm_node_spec_of(const struct cm_node *node, struct cm_arena *arena)
+{
+    cm_value *inputs = CM_NEW_ARRAY(arena, cm_value, (size_t)node->n_inputs);
+    bool *wanted = CM_NEW_ARRAY(arena, bool, (size_t)node->n_outputs);
+
+    for (int i = 0; i < node->n_inputs; i++)
+        inputs[i] = node->inputs[i].value;
+    for (int o = 0; o < node->n_outputs; o++)
+        wanted[o] = node->outputs[o] != 0;
+    return (struct cm_node_spec){.domain = node->domain,
+                                 .op_type = node->op_type,
+                                 .inputs = inputs,
+                                 .n_inputs = (size_t)node->n_inputs,
+                                 .n_outputs = (size_t)node->n_outputs,
+                                 .wanted = wanted,
+                                 .attributes = node->attributes,
+                                 .n_attributes = node->n_attributes,
+                                 .bodies = node->bodies,
+                                 .n_bodies = node->n_bodies};
+}
+
 enum cm_status cm_graph_add_node(struct cm_graph *graph, struct cm_node *before,
                                  const struct cm_node_spec *spec, struct cm_node **out,
                                  struct cm_error *err)

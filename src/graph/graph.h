@@ -212,6 +212,10 @@ struct cm_node_spec {
                                     one's, and where the operands are known alike, so are they */
 };
 
+/* A node's operator, operands, results and attributes as a spec; lists of values are copied to
+ * arena. */
+struct cm_node_spec cm_node_spec_of(const struct cm_node *node, struct cm_arena *arena);
+
 /* Adds a node before `before` (NULL: at the end) and types it. On failure the graph is as before.
  */
 enum cm_status cm_graph_add_node(struct cm_graph *graph, struct cm_node *before,

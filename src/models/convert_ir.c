@@ -84,17 +84,11 @@ static bool lists_initializers(struct cm_arena *arena, const struct cm_graph_pro
 static void unlist_initializers(struct cm_arena *arena, struct cm_graph_proto *graph)
 {
     struct cm_map constants = {0};
-    size_t kept = 0;
 
     for (size_t i = 0; i < graph->initializer.count; i++)
         cm_map_insert(&constants, arena, graph->initializer.items[i].name, NULL);
-    for (size_t i = 0; i < graph->input.count; i++)
-        if (!cm_map_find(&constants, graph->input.items[i].name))
-            graph->input.items[kept++] = graph->input.items[i];
-    if (kept == graph->input.count)
-        return;
-    graph->input.count = kept;
-    cm_msg_set(&graph->msg, CM_GRAPH_INPUT);
+    CM_LIST_KEEP(graph, CM_GRAPH_INPUT, &graph->input,
+                 !cm_map_find(&constants, graph->input.items[i].name));
 }
 
 enum cm_status cm_fit_ir_version(struct cm_arena *arena, struct cm_model_proto *model,

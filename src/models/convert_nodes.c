@@ -179,22 +179,7 @@ static enum cm_status write_built(struct cm_node_writer *w, struct cm_node *node
         set_name(w, node->outputs[0], *find_name(w, cm_node_input(node, 0)));
         return CM_OK;
     }
-    cm_value *inputs = CM_NEW_ARRAY(w->arena, cm_value, (size_t)node->n_inputs);
-    bool *wanted = CM_NEW_ARRAY(w->arena, bool, (size_t)node->n_outputs);
-    for (int i = 0; i < node->n_inputs; i++)
-        inputs[i] = node->inputs[i].value;
-    for (int o = 0; o < node->n_outputs; o++)
-        wanted[o] = node->outputs[o] != 0;
-    const struct cm_node_spec spec = {.domain = node->domain,
-                                      .op_type = node->op_type,
-                                      .inputs = inputs,
-                                      .n_inputs = (size_t)node->n_inputs,
-                                      .n_outputs = (size_t)node->n_outputs,
-                                      .wanted = wanted,
-                                      .attributes = node->attributes,
-                                      .n_attributes = node->n_attributes,
-                                      .bodies = node->bodies,
-                                      .n_bodies = node->n_bodies};
+    const struct cm_node_spec spec = cm_node_spec_of(node, w->arena);
     return write_node(w, node->graph, &spec, node->schema, node->outputs, NULL, NULL);
 }
 

@@ -285,17 +285,6 @@ static enum cm_status describe(struct cut *c, struct cm_str_list names, const ch
 
 /* ---- doing it ---- */
 
-/* Leaves the items of a list for which test, in which i counts, is true. */
-#define KEEP_WHERE(owner, field, list, test)                                                       \
-    do {                                                                                           \
-        size_t kept_ = 0;                                                                          \
-        for (size_t i = 0; i < (list)->count; i++)                                                 \
-            if (test)                                                                              \
-                (list)->items[kept_++] = (list)->items[i];                                         \
-        if (kept_ < (list)->count)                                                                 \
-            put_count(owner, field, kept_, &(list)->count);                                        \
-    } while (0)
-
 static void put_count(struct cm_msg *msg, int field, size_t now, size_t *count)
 {
     *count = now;
@@ -330,9 +319,9 @@ static void keep_value_infos(struct cut *c, struct cm_str_list inputs, struct cm
         cm_name_set_add(&taken, inputs.items[i]);
     for (size_t i = 0; i < outputs.count; i++)
         cm_name_set_add(&taken, outputs.items[i]);
-    KEEP_WHERE(&g->msg, CM_GRAPH_VALUE_INFO, &g->value_info,
-               cm_map_find(&c->reached, g->value_info.items[i].name) &&
-                   !cm_name_set_has(&taken, g->value_info.items[i].name));
+    CM_LIST_KEEP(g, CM_GRAPH_VALUE_INFO, &g->value_info,
+                 cm_map_find(&c->reached, g->value_info.items[i].name) &&
+                     !cm_name_set_has(&taken, g->value_info.items[i].name));
     for (size_t i = 0; i < g->value_info.count; i++)
         cm_name_set_add(&taken, g->value_info.items[i].name);
     struct cm_value_info_proto *items =
@@ -368,7 +357,7 @@ static void drop_functions(struct cut *c)
                 called[f] = called[f] || by_training[f];
         }
     }
-    KEEP_WHERE(&c->model->msg, CM_MODEL_FUNCTIONS, &c->model->functions, called[i]);
+    CM_LIST_KEEP(c->model, CM_MODEL_FUNCTIONS, &c->model->functions, called[i]);
 }
 
 static void apply(struct cut *c, struct cm_str_list inputs, struct cm_value_info_proto *in_infos,
@@ -387,12 +376,12 @@ static void apply(struct cut *c, struct cm_str_list inputs, struct cm_value_info
     }
     put_infos(g, CM_GRAPH_INPUT, &g->input, in_infos, n_inputs);
     put_infos(g, CM_GRAPH_OUTPUT, &g->output, out_infos, outputs.count);
-    KEEP_WHERE(&g->msg, CM_GRAPH_NODE, &g->node, c->keeps_node[i]);
-    KEEP_WHERE(&g->msg, CM_GRAPH_INITIALIZER, &g->initializer, c->keeps_initializer[i]);
-    KEEP_WHERE(&g->msg, CM_GRAPH_SPARSE_INITIALIZER, &g->sparse_initializer, c->keeps_sparse[i]);
-    KEEP_WHERE(&g->msg, CM_GRAPH_QUANTIZATION_ANNOTATION, &g->quantization_annotation,
-               cm_map_find(&c->reached, g->quantization_annotation.items[i].tensor_name));
-    KEEP_WHERE(&c->model->msg, CM_MODEL_TRAINING_INFO, &c->model->training_info, c->keeps_entry[i]);
+    CM_LIST_KEEP(g, CM_GRAPH_NODE, &g->node, c->keeps_node[i]);
+    CM_LIST_KEEP(g, CM_GRAPH_INITIALIZER, &g->initializer, c->keeps_initializer[i]);
+    CM_LIST_KEEP(g, CM_GRAPH_SPARSE_INITIALIZER, &g->sparse_initializer, c->keeps_sparse[i]);
+    CM_LIST_KEEP(g, CM_GRAPH_QUANTIZATION_ANNOTATION, &g->quantization_annotation,
+                 cm_map_find(&c->reached, g->quantization_annotation.items[i].tensor_name));
+    CM_LIST_KEEP(c->model, CM_MODEL_TRAINING_INFO, &c->model->training_info, c->keeps_entry[i]);
     if (c->model->functions.count)
         drop_functions(c);
 }

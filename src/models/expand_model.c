@@ -272,6 +272,13 @@ static void note_uses(const struct cm_expansion *x, const struct cm_nodes *nodes
     }
 }
 
+static bool is_imported_for(const struct cm_map *domains, const struct cm_map *gone,
+                            struct cm_str domain)
+{
+    domain = cm_domain_plain(domain);
+    return !domain.size || !cm_map_find(gone, domain) || cm_map_find(domains, domain);
+}
+
 /* Functions that were inlined everywhere go, and so do imports of domains that only they were of.
  */
 static void drop_functions(struct cm_expansion *x)
@@ -310,15 +317,8 @@ static void drop_functions(struct cm_expansion *x)
         return;
     model->functions.count = kept;
     cm_msg_set(&model->msg, CM_MODEL_FUNCTIONS);
-    kept = 0;
-    for (size_t i = 0; i < model->opset_import.count; i++) {
-        const struct cm_str domain = cm_domain_plain(model->opset_import.items[i].domain);
-        if (!domain.size || !cm_map_find(&gone, domain) || cm_map_find(&domains, domain))
-            model->opset_import.items[kept++] = model->opset_import.items[i];
-    }
-    if (kept != model->opset_import.count)
-        cm_msg_set(&model->msg, CM_MODEL_OPSET_IMPORT);
-    model->opset_import.count = kept;
+    CM_LIST_KEEP(model, CM_MODEL_OPSET_IMPORT, &model->opset_import,
+                 is_imported_for(&domains, &gone, model->opset_import.items[i].domain));
 }
 
 static size_t count_nodes(const struct cm_nodes *nodes)

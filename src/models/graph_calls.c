@@ -416,18 +416,7 @@ static enum cm_status rebuild_nodes(struct calls *c, struct name_map *maps,
 static void drop_theirs(const struct calls *c, struct cm_graph_proto *out,
                         struct cm_value_infos *list, int field)
 {
-    size_t kept = 0;
-
-    for (size_t i = 0; i < list->count; i++)
-        if (!cm_name_set_has(&c->theirs, list->items[i].name))
-            list->items[kept++] = list->items[i];
-    if (kept == list->count)
-        return;
-    list->count = kept;
-    if (kept)
-        cm_msg_set(&out->msg, field);
-    else
-        cm_msg_clear(&out->msg, field);
+    CM_LIST_KEEP(out, field, list, !cm_name_set_has(&c->theirs, list->items[i].name));
 }
 
 static void rename_bindings(struct calls *c, struct cm_training_proto *out)

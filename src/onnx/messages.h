@@ -61,6 +61,18 @@ void *cm_list_extended(struct cm_arena *arena, const void *items, size_t count, 
 void *cm_list_extended_by(struct cm_arena *arena, const void *items, size_t count, size_t more,
                           size_t size);
 
+/* Leaves those items of a list, the field of owner, for which test is true; i in test counts. */
+#define CM_LIST_KEEP(owner, field, list, test)                                                     \
+    do {                                                                                           \
+        size_t kept_ = 0;                                                                          \
+        for (size_t i = 0; i < (list)->count; i++)                                                 \
+            if (test)                                                                              \
+                (list)->items[kept_++] = (list)->items[i];                                         \
+        if (kept_ < (list)->count)                                                                 \
+            (kept_ ? cm_msg_set : cm_msg_clear)(&(owner)->msg, (field));                           \
+        (list)->count = kept_;                                                                     \
+    } while (0)
+
 struct cm_int64s {
     int64_t *items;
     size_t count;

@@ -16,21 +16,9 @@ static bool is_operand(const struct cm_node *node, cm_value value)
 static struct cm_node_spec as_spec(const struct cm_node *node, struct cm_arena *arena,
                                    const struct cm_node_form *form)
 {
-    bool *wanted = CM_NEW_ARRAY(arena, bool, (size_t)node->n_outputs);
-    cm_value *inputs = CM_NEW_ARRAY(arena, cm_value, (size_t)node->n_inputs);
-    struct cm_node_spec spec = {.domain = node->domain,
-                                .op_type = node->op_type,
-                                .inputs = inputs,
-                                .n_inputs = (size_t)node->n_inputs,
-                                .n_outputs = (size_t)node->n_outputs,
-                                .wanted = wanted,
-                                .n_attributes = form->n_attributes,
-                                .bodies = node->bodies,
-                                .n_bodies = node->n_bodies};
-    for (int i = 0; i < node->n_inputs; i++)
-        inputs[i] = node->inputs[i].value;
-    for (int o = 0; o < node->n_outputs; o++)
-        wanted[o] = node->outputs[o] != 0;
+    struct cm_node_spec spec = cm_node_spec_of(node, arena);
+
+    spec.n_attributes = form->n_attributes;
     spec.attributes = CM_NEW_ARRAY(arena, struct cm_attribute_proto, form->n_attributes);
     for (size_t i = 0; i < form->n_attributes; i++)
         spec.attributes[i] = form->attributes[i];

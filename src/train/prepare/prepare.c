@@ -496,18 +496,12 @@ static void drop_import(struct cm_model_file *file)
     struct cm_model_proto *model = &file->model;
     struct cm_opsets *imports = &model->opset_import;
     const struct cm_str domain = CM_STR("ai.onnx.preview.training");
-    size_t kept = 0;
 
     bool used = model->graph && cm_nodes_use_domain(&model->graph->node, domain);
     for (size_t i = 0; i < model->functions.count; i++)
         used = used || cm_nodes_use_domain(&model->functions.items[i].node, domain);
-    for (size_t i = 0; i < imports->count; i++)
-        if (used || !cm_str_equal(imports->items[i].domain, domain))
-            imports->items[kept++] = imports->items[i];
-    if (kept == imports->count)
-        return;
-    imports->count = kept;
-    cm_msg_set(&model->msg, CM_MODEL_OPSET_IMPORT);
+    CM_LIST_KEEP(model, CM_MODEL_OPSET_IMPORT, imports,
+                 used || !cm_str_equal(imports->items[i].domain, domain));
 }
 
 void cm_strip(struct cm_arena *arena, struct cm_model_file *file, struct cm_modes *modes)
