@@ -130,6 +130,16 @@ void cm_mapping_release(struct cm_mapping *mapping)
     *mapping = (struct cm_mapping){0};
 }
 
+static void release_mapping(void *mapping)
+{
+    cm_mapping_release(mapping);
+}
+
+void cm_mapping_defer(struct cm_arena *arena, struct cm_mapping *mapping)
+{
+    cm_arena_defer(arena, release_mapping, mapping);
+}
+
 void cm_mapped_forget(const struct cm_str *ranges, size_t n, const void *bytes, size_t size)
 {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);

@@ -22,6 +22,7 @@ enum cm_status cm_file_map(const char *path, bool copy, struct cm_mapping *out,
 enum cm_status cm_fd_map(int fd, const char *path, bool copy, struct cm_mapping *out,
                          struct cm_error *err) CM_MUST_CHECK;
 void cm_mapping_release(struct cm_mapping *mapping);
+void cm_mapping_defer(struct cm_arena *arena, struct cm_mapping *mapping); /* when arena ends */
 /* The bytes have been read and are copied elsewhere: the memory they take is given back, as far as
  * they lie in one of the n ranges, which must be those of mapped files. Reading them again brings
  * them back from the file. */
@@ -74,6 +75,10 @@ enum cm_status cm_save_commit_all(struct cm_save *const *saves, size_t count,
                                   struct cm_error *err) CM_MUST_CHECK;
 /* Removes the temporary file. Harmless after a commit and on a zeroed struct. */
 void cm_save_abandon(struct cm_save *save);
+void cm_save_defer(struct cm_arena *arena, struct cm_save *save); /* abandons it when arena ends */
+/* Commits if status, that of writing the contents, is CM_OK; else abandons and returns it. */
+enum cm_status cm_save_end(struct cm_save *save, enum cm_status status,
+                           struct cm_error *err) CM_MUST_CHECK;
 
 /* A file that grows record by record: a log, TensorBoard's events. A record is in the file whole or
  * not at all when cm_stream_append returns; it is synced by cm_stream_finish. This and cm_save are

@@ -274,6 +274,24 @@ void cm_save_abandon(struct cm_save *save)
     end(save, false);
 }
 
+static void abandon(void *save)
+{
+    cm_save_abandon(save);
+}
+
+void cm_save_defer(struct cm_arena *arena, struct cm_save *save)
+{
+    cm_arena_defer(arena, abandon, save);
+}
+
+enum cm_status cm_save_end(struct cm_save *save, enum cm_status status, struct cm_error *err)
+{
+    if (status == CM_OK)
+        return cm_save_commit(save, err);
+    cm_save_abandon(save);
+    return status;
+}
+
 static void close_file(struct cm_save *save)
 {
     close(save->fd);

@@ -106,12 +106,7 @@ enum cm_status cm_folder_put(struct cm_folder_save *save, struct cm_arena *arena
 
     CM_TRY(cm_folder_file(save, arena, name, &path, err));
     CM_TRY(cm_save_begin(&file, path, err));
-    const enum cm_status status = cm_save_write(&file, bytes.data, bytes.size, err);
-    if (status) {
-        cm_save_abandon(&file);
-        return status;
-    }
-    return cm_save_commit(&file, err);
+    return cm_save_end(&file, cm_save_write(&file, bytes.data, bytes.size, err), err);
 }
 
 void cm_folder_abandon(struct cm_folder_save *save)
@@ -124,6 +119,16 @@ void cm_folder_abandon(struct cm_folder_save *save)
     cm_free(save->temporary);
     cm_free(save->path);
     *save = (struct cm_folder_save){0};
+}
+
+static void abandon(void *save)
+{
+    cm_folder_abandon(save);
+}
+
+void cm_folder_defer(struct cm_arena *arena, struct cm_folder_save *save)
+{
+    cm_arena_defer(arena, abandon, save);
 }
 
 /* One that cannot be opened, or of a file system that has nothing to sync, is left as it is. */

@@ -25,5 +25,6 @@ enum cm_status cm_folder_put(struct cm_folder_save *save, struct cm_arena *arena
 enum cm_status cm_folder_commit(struct cm_folder_save *save, struct cm_error *err) CM_MUST_CHECK;
 /* Removes everything written so far. Harmless after a commit and on a zeroed struct. */
 void cm_folder_abandon(struct cm_folder_save *save);
+void cm_folder_defer(struct cm_arena *arena, struct cm_folder_save *save); /* when arena ends */
 
 #endif

@@ -194,11 +194,6 @@ struct cm_attribute_proto cm_attr_floats(struct cm_arena *arena, const char *nam
     return attr;
 }
 
-static void drop_tensor(void *tensor)
-{
-    cm_tensor_drop(tensor);
-}
-
 struct cm_attribute_proto cm_attr_tensor(struct cm_arena *arena, const char *name,
                                          const struct cm_tensor *tensor)
 {
@@ -206,7 +201,7 @@ struct cm_attribute_proto cm_attr_tensor(struct cm_arena *arena, const char *nam
     struct cm_tensor *kept = CM_NEW(arena, struct cm_tensor);
     *kept = *tensor;
     cm_tensor_keep(kept);
-    cm_arena_defer(arena, drop_tensor, kept);
+    cm_tensor_defer(arena, kept);
     attr.t = CM_NEW(arena, struct cm_tensor_proto);
     /* Storing in an arena cannot fail for a tensor that exists. */
     (void)!cm_tensor_proto_store(attr.t, arena, kept, NULL);

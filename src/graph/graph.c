@@ -108,16 +108,11 @@ cm_value cm_graph_add_stand_in(struct cm_graph *graph, const struct cm_type *typ
     return value;
 }
 
-static void drop_tensor(void *tensor)
-{
-    cm_tensor_drop(tensor);
-}
-
 /* A tensor that the module drops when it goes; empty so far. */
 static struct cm_tensor *new_held(struct cm_module *module)
 {
     struct cm_tensor *held = CM_NEW(module->arena, struct cm_tensor);
-    cm_arena_defer(module->arena, drop_tensor, held);
+    cm_tensor_defer(module->arena, held);
     return held;
 }
 

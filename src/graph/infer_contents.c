@@ -15,16 +15,11 @@ static bool is_small(const struct cm_type *type)
            count <= ELEMENTS_MAX;
 }
 
-static void drop_tensor(void *tensor)
-{
-    cm_tensor_drop(tensor);
-}
-
 /* A tensor of the module, which the arena drops. */
 static struct cm_tensor *new_tensor(struct cm_module *module)
 {
     struct cm_tensor *tensor = CM_NEW(module->arena, struct cm_tensor);
-    cm_arena_defer(module->arena, drop_tensor, tensor);
+    cm_tensor_defer(module->arena, tensor);
     return tensor;
 }
 

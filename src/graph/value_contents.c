@@ -5,18 +5,13 @@
 #include "onnx/tensor_data.h"
 #include "tensor/layout.h"
 
-static void drop_tensor(void *tensor)
-{
-    cm_tensor_drop(tensor);
-}
-
 static enum cm_status load_initializer(struct cm_module *module,
                                        const struct cm_tensor_proto *proto,
                                        const struct cm_tensor **out, struct cm_error *err)
 {
     struct cm_tensor *tensor = CM_NEW(module->arena, struct cm_tensor);
     CM_TRY(cm_tensor_proto_load(proto, module->files, tensor, err));
-    cm_arena_defer(module->arena, drop_tensor, tensor);
+    cm_tensor_defer(module->arena, tensor);
     *out = tensor;
     return CM_OK;
 }

@@ -23,23 +23,13 @@ enum cm_array_format cm_arrays_format(const char *path)
     return CM_ARRAYS_BY_NAME;
 }
 
-static void drop_datum(void *what)
-{
-    cm_datum_drop(what);
-}
-
-static void drop_tensor(void *what)
-{
-    cm_tensor_drop(what);
-}
-
 enum cm_status cm_arrays_tensor(struct cm_arena *arena, enum cm_dtype type,
                                 const struct cm_shape *shape, struct cm_tensor *out,
                                 struct cm_error *err)
 {
     struct cm_tensor *owner = CM_NEW(arena, struct cm_tensor);
 
-    cm_arena_defer(arena, drop_tensor, owner);
+    cm_tensor_defer(arena, owner);
     CM_TRY(cm_tensor_new(type, shape, owner, err));
     *out = *owner;
     return CM_OK;
@@ -85,7 +75,7 @@ static enum cm_status parse_pb(struct cm_arena *arena, struct cm_str bytes, enum
     struct cm_datum *value = CM_NEW(arena, struct cm_datum);
     struct cm_array *item = CM_PUSH(arena, out);
 
-    cm_arena_defer(arena, drop_datum, value);
+    cm_datum_defer(arena, value);
     *item = (struct cm_array){0};
     CM_TRY(cm_value_proto_load(arena, bytes, kind ? kind : CM_KIND_TENSOR, value, err));
     item->value = *value;
@@ -122,11 +112,6 @@ static enum cm_status find_format(const char *path, enum cm_array_format *out, s
     return CM_OK;
 }
 
-static void release_mapping(void *what)
-{
-    cm_mapping_release(what);
-}
-
 enum cm_status cm_arrays_open(struct cm_arena *arena, const char *path,
                               const struct cm_arrays_options *options, struct cm_arrays *out,
                               struct cm_error *err)
@@ -136,7 +121,7 @@ enum cm_status cm_arrays_open(struct cm_arena *arena, const char *path,
     *out = (struct cm_arrays){0};
     CM_TRY(find_format(path, &chosen.format, err));
     struct cm_mapping *mapping = CM_NEW(arena, struct cm_mapping);
-    cm_arena_defer(arena, release_mapping, mapping);
+    cm_mapping_defer(arena, mapping);
     CM_TRY(cm_file_map(path, chosen.copy, mapping, err));
     const struct cm_str bytes = {(const char *)mapping->data, mapping->size};
     return cm_error_context(err, cm_arrays_parse(arena, bytes, &chosen, out, err), "%.600s", path);
@@ -195,11 +180,6 @@ static enum cm_status write_items(struct cm_arena *scratch, struct cm_save *save
     }
 }
 
-static void abandon(void *what)
-{
-    cm_save_abandon(what);
-}
-
 static enum cm_status save_arrays(struct cm_arena *scratch, const char *path, bool is_users,
                                   const struct cm_array *items, size_t count, struct cm_error *err)
 {
@@ -208,17 +188,14 @@ static enum cm_status save_arrays(struct cm_arena *scratch, const char *path, bo
     CM_TRY(find_format(path, &format, err));
     CM_TRY(cm_error_context(err, check_items(format, items, count, err), "%.600s", path));
     struct cm_save *save = CM_NEW(scratch, struct cm_save);
-    cm_arena_defer(scratch, abandon, save);
+    cm_save_defer(scratch, save);
     if (is_users)
         CM_TRY(cm_save_begin(save, path, err));
     else
         CM_TRY(cm_save_begin_inside(save, cm_str_text(cm_path_folder(scratch, path)),
                                     cm_str(cm_path_name(path)), err));
-    enum cm_status status = write_items(scratch, save, format, items, count, err);
-    if (status == CM_OK)
-        status = cm_save_commit(save, err);
-    else
-        cm_save_abandon(save);
+    const enum cm_status status =
+        cm_save_end(save, write_items(scratch, save, format, items, count, err), err);
     return cm_error_context(err, status, "%.600s", path);
 }
 

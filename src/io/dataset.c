@@ -22,16 +22,11 @@ struct opening {
     struct cm_error *err;
 };
 
-static void release_mapping(void *what)
-{
-    cm_mapping_release(what);
-}
-
 static enum cm_status map_file(struct opening *opening, const char *path, struct cm_str *out)
 {
     struct cm_mapping *mapping = CM_NEW(&opening->set->arena, struct cm_mapping);
 
-    cm_arena_defer(&opening->set->arena, release_mapping, mapping);
+    cm_mapping_defer(&opening->set->arena, mapping);
     CM_TRY(cm_file_map(path, false, mapping, opening->err));
     *out = (struct cm_str){(const char *)mapping->data, mapping->size};
     return CM_OK;
@@ -50,7 +45,7 @@ static enum cm_status map_in_folder(struct opening *opening, struct cm_str name,
     const struct cm_str path = cm_path_join(&opening->set->arena, cm_str(opening->path), name);
     int fd;
 
-    cm_arena_defer(&opening->set->arena, release_mapping, mapping);
+    cm_mapping_defer(&opening->set->arena, mapping);
     CM_TRY(cm_file_open_beneath(opening->path, name, opening->options.flags, &fd, opening->err));
     const enum cm_status status = cm_fd_map(fd, cm_str_text(path), false, mapping, opening->err);
     close(fd);

@@ -21,11 +21,6 @@ enum cm_status cm_model_refuse_mlir(struct cm_error *err)
     return cm_fail(err, CM_UNSUPPORTED, "models in the form of MLIR are not supported here");
 }
 
-static void release_mapping(void *mapping)
-{
-    cm_mapping_release(mapping);
-}
-
 static struct cm_model_file *new_file(struct cm_arena *arena, struct cm_str path,
                                       struct cm_str folder, const struct cm_load_options *options)
 {
@@ -99,7 +94,7 @@ enum cm_status cm_model_open(struct cm_arena *arena, const char *path,
     const bool copy = how->copy || format == CM_FORMAT_TEXT || is_mlir(format);
 
     CM_TRY(cm_file_map(path, copy, &file->mapping, err));
-    cm_arena_defer(arena, release_mapping, &file->mapping);
+    cm_mapping_defer(arena, &file->mapping);
     cm_external_set_model(file->files, &file->mapping);
     const struct cm_str bytes = {(const char *)file->mapping.data, file->mapping.size};
     CM_TRY(cm_error_context(err, read_model(arena, bytes, how, format, &file->model, err), "%.600s",

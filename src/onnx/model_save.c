@@ -421,15 +421,10 @@ static enum cm_status plan_encoding(struct job *job)
     return CM_OK;
 }
 
-static void abandon(void *save)
-{
-    cm_save_abandon(save);
-}
-
 static struct cm_save *new_save(struct job *job)
 {
     struct cm_save *save = CM_NEW(job->arena, struct cm_save);
-    cm_arena_defer(job->arena, abandon, save);
+    cm_save_defer(job->arena, save);
     return save;
 }
 

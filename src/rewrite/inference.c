@@ -310,11 +310,6 @@ static double rounding(enum cm_dtype type)
                                 : 0x1p-8;
 }
 
-static void drop_tensor(void *tensor)
-{
-    cm_tensor_drop(tensor);
-}
-
 /* A tensor that lives in scratch, charged; NULL where it would pass the limit. */
 static enum cm_status new_tensor(struct inference *in, enum cm_dtype type,
                                  const struct cm_shape *shape, struct cm_tensor **out)
@@ -326,7 +321,7 @@ static enum cm_status new_tensor(struct inference *in, enum cm_dtype type,
         return CM_OK;
     struct cm_tensor *tensor = CM_NEW(&in->scratch, struct cm_tensor);
     CM_TRY(cm_tensor_new(type, shape, tensor, in->err));
-    cm_arena_defer(&in->scratch, drop_tensor, tensor);
+    cm_tensor_defer(&in->scratch, tensor);
     *out = tensor;
     return CM_OK;
 }

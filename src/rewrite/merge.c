@@ -130,11 +130,6 @@ static enum cm_status merge_constant(struct merger *m, cm_value value, struct cm
 
 /* ---- attributes ---- */
 
-static void drop_tensor(void *tensor)
-{
-    cm_tensor_drop(tensor);
-}
-
 static bool write_tensor_attribute(struct merger *m, const struct cm_tensor_proto *proto)
 {
     uint64_t bytes;
@@ -142,7 +137,7 @@ static bool write_tensor_attribute(struct merger *m, const struct cm_tensor_prot
         bytes > ATTRIBUTE_MAX)
         return false;
     struct cm_tensor *tensor = CM_NEW(&m->scratch, struct cm_tensor);
-    cm_arena_defer(&m->scratch, drop_tensor, tensor);
+    cm_tensor_defer(&m->scratch, tensor);
     if (cm_tensor_proto_load(proto, NULL, tensor, NULL))
         return false;
     write_tensor(m, tensor);

@@ -67,6 +67,16 @@ void cm_datum_drop(struct cm_datum *datum)
     *datum = (struct cm_datum){0};
 }
 
+static void drop_datum(void *datum)
+{
+    cm_datum_drop(datum);
+}
+
+void cm_datum_defer(struct cm_arena *arena, struct cm_datum *datum)
+{
+    cm_arena_defer(arena, drop_datum, datum);
+}
+
 /* Items of its own, which share their buffers with those of from. */
 static enum cm_status copy_items(const struct cm_datum *from, struct cm_datum *out,
                                  struct cm_error *err)

@@ -197,6 +197,16 @@ void cm_tensor_drop(struct cm_tensor *tensor)
     *tensor = (struct cm_tensor){0};
 }
 
+static void drop_tensor(void *tensor)
+{
+    cm_tensor_drop(tensor);
+}
+
+void cm_tensor_defer(struct cm_arena *arena, struct cm_tensor *tensor)
+{
+    cm_arena_defer(arena, drop_tensor, tensor);
+}
+
 /* One buffer holds the views and, behind them, the bytes they view. */
 static enum cm_status copy_strings(const struct cm_tensor *from, struct cm_tensor *out,
                                    struct cm_error *err)

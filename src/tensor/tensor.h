@@ -64,6 +64,7 @@ enum cm_status cm_tensor_new(enum cm_dtype type, const struct cm_shape *shape,
 struct cm_tensor cm_tensor_borrow(enum cm_dtype type, const struct cm_shape *shape, void *data);
 void cm_tensor_keep(struct cm_tensor *tensor); /* takes a reference to its buffer */
 void cm_tensor_drop(struct cm_tensor *tensor); /* gives it back and zeroes the struct */
+void cm_tensor_defer(struct cm_arena *arena, struct cm_tensor *tensor); /* when arena ends */
 enum cm_status cm_tensor_copy(const struct cm_tensor *from, struct cm_tensor *out,
                               struct cm_error *err) CM_MUST_CHECK; /* deep, plain layout */
 
@@ -109,6 +110,7 @@ struct cm_datum {
 };
 
 void cm_datum_drop(struct cm_datum *datum); /* drops what it holds and zeroes the struct */
+void cm_datum_defer(struct cm_arena *arena, struct cm_datum *datum); /* when arena ends */
 /* A second datum sharing the same buffers. */
 enum cm_status cm_datum_share(const struct cm_datum *from, struct cm_datum *out,
                               struct cm_error *err) CM_MUST_CHECK;

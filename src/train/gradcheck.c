@@ -35,11 +35,6 @@ struct checking {
     struct cm_error *err;
 };
 
-static void drop_datum(void *datum)
-{
-    cm_datum_drop(datum);
-}
-
 static bool is_double(const struct cm_type *type)
 {
     return type->kind == CM_KIND_TENSOR && type->dtype == CM_DOUBLE;
@@ -359,7 +354,7 @@ static enum cm_status make_values(struct checking *c)
     c->seeded = CM_NEW_ARRAY(c->arena, size_t, n_outputs);
     for (size_t i = 0; i < c->n_inputs + n_outputs; i++) {
         c->in[i] = &c->inputs[i];
-        cm_arena_defer(c->arena, drop_datum, &c->inputs[i]);
+        cm_datum_defer(c->arena, &c->inputs[i]);
     }
     CM_TRY(set_inputs(c));
     CM_TRY(cm_graph_eval(c->forward, c->in, c->n_inputs, results, &options, c->err));

@@ -32,11 +32,6 @@ static enum cm_status name_of_feed(const struct gradcheck_call *call, const stru
                    count);
 }
 
-static void drop_tensor(void *tensor)
-{
-    cm_tensor_drop(tensor);
-}
-
 /* A copy that strides or alignment ask for lives in arena. */
 static enum cm_status tensor_of_feed(struct gradcheck_call *call, struct cm_arena *arena,
                                      const struct cameo_feed *feed, struct cm_tensor *out)
@@ -52,7 +47,7 @@ static enum cm_status tensor_of_feed(struct gradcheck_call *call, struct cm_aren
         return CM_OK;
     }
     CM_TRY(cm_api_check_tensor(feed->tensor, &lent, out, &call->err));
-    cm_arena_defer(arena, drop_tensor, out);
+    cm_tensor_defer(arena, out);
     return cm_api_use_memory(&lent, out, &call->err);
 }
 

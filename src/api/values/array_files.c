@@ -20,18 +20,13 @@ struct open_call {
     struct cm_error err;
 };
 
-static void drop_datum(void *what)
-{
-    cm_datum_drop(what);
-}
-
 /* Strings in files end anywhere; those of the API end with NUL. */
 static enum cm_status close_strings(struct cm_arena *arena, struct cm_datum *value,
                                     struct cm_error *err)
 {
     struct cm_datum *own = CM_NEW(arena, struct cm_datum);
 
-    cm_arena_defer(arena, drop_datum, own);
+    cm_datum_defer(arena, own);
     CM_TRY(cm_datum_share(value, own, err));
     CM_TRY(cm_api_own_strings(own, err));
     *value = *own;

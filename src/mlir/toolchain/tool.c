@@ -144,18 +144,13 @@ enum cm_status cm_workspace_put(const struct cm_workspace *workspace, const char
                           : cm_fail(err, CM_IO, "cannot write %.200s: %s", path, strerror(errno));
 }
 
-static void unmap(void *what)
-{
-    cm_mapping_release(what);
-}
-
 enum cm_status cm_workspace_get(const struct cm_workspace *workspace, const char *name,
                                 struct cm_str *out, struct cm_error *err)
 {
     struct cm_mapping *mapping = CM_NEW(workspace->arena, struct cm_mapping);
 
     CM_TRY(cm_file_map(cm_workspace_path(workspace, name), false, mapping, err));
-    cm_arena_defer(workspace->arena, unmap, mapping);
+    cm_mapping_defer(workspace->arena, mapping);
     *out = (struct cm_str){(const char *)mapping->data, mapping->size};
     return CM_OK;
 }

@@ -9,11 +9,6 @@
 
 /* ---- Constant ---- */
 
-static void drop_tensor(void *tensor)
-{
-    cm_tensor_drop(tensor);
-}
-
 /* A sparse value as its attribute has it: some elements and where they go. */
 struct sparse {
     struct cm_tensor values, indices;
@@ -107,7 +102,7 @@ static enum cm_status fill_sparse(const struct sparse *sparse, struct cm_tensor 
 static struct cm_tensor *kept_tensor(struct cm_infer *in)
 {
     struct cm_tensor *tensor = CM_NEW(in->arena, struct cm_tensor);
-    cm_arena_defer(in->arena, drop_tensor, tensor);
+    cm_tensor_defer(in->arena, tensor);
     return tensor;
 }
 

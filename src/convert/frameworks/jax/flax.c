@@ -82,12 +82,7 @@ static enum cm_status write(const struct cm_saved *saved, const char *path,
     CM_TRY(cm_jax_tree(saved->arena, saved, &tree, err));
     CM_TRY(cm_save_begin(&save, path, err));
     save.cancel = options ? options->cancel : NULL;
-    const enum cm_status status = write_tree(&save, saved, tree, err);
-    if (status) {
-        cm_save_abandon(&save);
-        return status;
-    }
-    return cm_save_commit(&save, err);
+    return cm_save_end(&save, write_tree(&save, saved, tree, err), err);
 }
 
 const struct cm_format cm_format_flax = {

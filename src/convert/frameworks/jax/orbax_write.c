@@ -57,13 +57,8 @@ static enum cm_status put_chunk(struct orbax_writer *w, struct cm_str name,
     CM_TRY(cm_folder_file(&w->folder, w->arena, cm_str_text(key), &path, w->err));
     CM_TRY(cm_save_begin(&save, path, w->err));
     save.cancel = w->options ? w->options->cancel : NULL;
-    const enum cm_status status =
-        cm_saved_elements_write(&save, &w->reader, tensor, 0, count, w->err);
-    if (status) {
-        cm_save_abandon(&save);
-        return status;
-    }
-    return cm_save_commit(&save, w->err);
+    return cm_save_end(&save, cm_saved_elements_write(&save, &w->reader, tensor, 0, count, w->err),
+                       w->err);
 }
 
 static enum cm_status put_array(struct orbax_writer *w, struct cm_str name,

@@ -303,16 +303,6 @@ static enum cm_status write_index(struct cm_bundle_writing *w, struct cm_save *s
 
 typedef enum cm_status fill_fn(struct cm_bundle_writing *w, struct cm_save *save);
 
-static void abandon_file(void *save)
-{
-    cm_save_abandon(save);
-}
-
-static void abandon_folder(void *folder)
-{
-    cm_folder_abandon(folder);
-}
-
 static enum cm_status write_file(struct cm_bundle_writing *w, struct cm_folder_save *folder,
                                  const char *name, const atomic_bool *cancel, fill_fn *fill)
 {
@@ -321,7 +311,7 @@ static enum cm_status write_file(struct cm_bundle_writing *w, struct cm_folder_s
 
     CM_TRY(cm_folder_file(folder, w->arena, name, &path, w->err));
     CM_TRY(cm_save_begin(save, path, w->err));
-    cm_arena_defer(w->arena, abandon_file, save);
+    cm_save_defer(w->arena, save);
     save->cancel = cancel;
     CM_TRY(fill(w, save));
     return cm_save_commit(save, w->err);
@@ -363,7 +353,7 @@ enum cm_status cm_bundle_write(const struct cm_saved *saved, const char *path,
     const struct cm_str name =
         cm_arena_printf(w.arena, "ckpt-%lld", saved->step < 0 ? 1LL : (long long)saved->step);
     CM_TRY(cm_folder_begin(folder, path, err));
-    cm_arena_defer(w.arena, abandon_folder, folder);
+    cm_folder_defer(w.arena, folder);
     CM_TRY(write_file(&w, folder,
                       cm_arena_printf(w.arena, "%s.data-00000-of-00001", cm_str_text(name)).data,
                       cancel, write_data));

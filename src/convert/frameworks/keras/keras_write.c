@@ -303,11 +303,6 @@ static enum cm_status add_optimizer(struct writing *w, struct cm_str name, bool 
 
 /* ---- the file ---- */
 
-static void abandon(void *save)
-{
-    cm_save_abandon(save);
-}
-
 enum cm_status cm_keras_write_weights(const struct cm_saved *saved, const char *path,
                                       const struct cm_saved_writing *options, struct cm_error *err)
 {
@@ -324,7 +319,7 @@ enum cm_status cm_keras_write_weights(const struct cm_saved *saved, const char *
     if (saved->has_optimizer && saved->groups.count)
         CM_TRY(add_optimizer(&w, name, has_rate));
     CM_TRY(cm_save_begin(save, path, err));
-    cm_arena_defer(saved->arena, abandon, save);
+    cm_save_defer(saved->arena, save);
     save->cancel = options ? options->cancel : NULL;
     CM_TRY(cm_hdf5_write(w.arena, save, &saved->mapped, w.outputs.items, w.outputs.count, err));
     return cm_save_commit(save, err);

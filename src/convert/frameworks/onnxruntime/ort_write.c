@@ -296,11 +296,7 @@ static enum cm_status write_file(struct ort_writer *w, const char *path, bool ta
         status = cm_save_write(&save, w->out.items, w->out.count, err);
     if (!status && tensors)
         status = write_tensors(w, &save, err);
-    if (status) {
-        cm_save_abandon(&save);
-        return status;
-    }
-    return cm_save_commit(&save, err);
+    return cm_save_end(&save, status, err);
 }
 
 static enum cm_status list_slots(struct ort_writer *w, struct cm_error *err)

@@ -219,16 +219,6 @@ static enum cm_status write_folder(struct writing *w, const struct cm_saved *sav
     return cm_folder_commit(folder, w->err);
 }
 
-static void abandon(void *what)
-{
-    cm_save_abandon(what);
-}
-
-static void abandon_folder(void *what)
-{
-    cm_folder_abandon(what);
-}
-
 enum cm_status cm_dcp_write(const struct cm_saved *saved, const char *path,
                             const struct cm_saved_writing *options, struct cm_error *err)
 {
@@ -243,8 +233,8 @@ enum cm_status cm_dcp_write(const struct cm_saved *saved, const char *path,
                               .infos = cm_item_new(arena, CM_ITEM_MAP),
                               .err = err};
 
-    cm_arena_defer(arena, abandon_folder, folder);
-    cm_arena_defer(arena, abandon, save);
+    cm_folder_defer(arena, folder);
+    cm_save_defer(arena, save);
     CM_TRY(cm_folder_begin(folder, path, err));
     const enum cm_status status = write_folder(&writing, saved, folder);
     cm_save_abandon(save);

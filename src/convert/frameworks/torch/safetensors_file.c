@@ -123,10 +123,7 @@ enum cm_status cm_safetensors_save(const struct cm_saved *saved, const size_t *n
     if (status == CM_OK)
         status = write_values(&save, saved, numbers, count, &reader, err);
     cm_saved_reader_release(&reader);
-    if (status == CM_OK)
-        return cm_save_commit(&save, err);
-    cm_save_abandon(&save);
-    return status;
+    return cm_save_end(&save, status, err);
 }
 
 static enum cm_status write_file(const struct cm_saved *saved, const char *path,

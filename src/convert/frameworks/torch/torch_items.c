@@ -229,9 +229,5 @@ enum cm_status cm_torch_save_item(const char *path, const char *stem, const stru
 
     CM_TRY(cm_save_begin(&save, path, err));
     save.cancel = options->cancel;
-    const enum cm_status status = cm_torch_write(&save, stem, item, err);
-    if (status == CM_OK)
-        return cm_save_commit(&save, err);
-    cm_save_abandon(&save);
-    return status;
+    return cm_save_end(&save, cm_torch_write(&save, stem, item, err), err);
 }
