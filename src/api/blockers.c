@@ -4,6 +4,7 @@
 
 #include "base/diagnostics.h"
 #include "graph/function.h"
+#include "graph/import_context.h"
 #include "graph/registry.h"
 
 enum { DEPTH_MAX = 64 };
@@ -44,17 +45,6 @@ static const char *why_not(const struct search *search, const struct cm_node_pro
     return schema->deprecated ? NULL : "there is no kernel and no function body for it";
 }
 
-struct cm_str cm_api_name_node(struct cm_arena *arena, const struct cm_node_proto *node)
-{
-    const struct cm_str domain = cm_domain_plain(node->domain);
-    const struct cm_str name =
-        node->name.size || !node->output.count ? node->name : node->output.items[0];
-
-    return cm_arena_printf(arena, "node %s'%.*s' (%.*s%s%.*s)", node->name.size ? "" : "making ",
-                           CM_STR_FMT(name), CM_STR_FMT(domain), domain.size ? "." : "",
-                           CM_STR_FMT(node->op_type));
-}
-
 static void search_nodes(struct search *search, const struct cm_nodes *nodes, int depth)
 {
     for (size_t i = 0; i < nodes->count && depth < DEPTH_MAX; i++) {
@@ -62,8 +52,8 @@ static void search_nodes(struct search *search, const struct cm_nodes *nodes, in
         const char *reason = why_not(search, node);
 
         if (reason)
-            cm_findings_unsupported(search->list, cm_api_name_node(search->list->arena, node), "%s",
-                                    reason);
+            cm_findings_unsupported(search->list, cm_import_name_node(search->list->arena, node),
+                                    "%s", reason);
         for (size_t a = 0; a < node->attribute.count; a++)
             if (node->attribute.items[a].g)
                 search_nodes(search, &node->attribute.items[a].g->node, depth + 1);

@@ -4,6 +4,7 @@
 #include "api/compiling.h"
 
 #include "api/running.h"
+#include "graph/import_context.h"
 
 enum { DEPTH_MAX = 64 };
 
@@ -22,7 +23,7 @@ static void add_nodes(struct cm_api_origins *o, const struct cm_nodes *nodes, in
         const struct cm_node_proto *node = &nodes->items[i];
         struct cm_mlir_origin *origin = CM_NEW(o->arena, struct cm_mlir_origin);
 
-        *origin = (struct cm_mlir_origin){cm_api_name_node(o->arena, node), node->op_type};
+        *origin = (struct cm_mlir_origin){cm_import_name_node(o->arena, node), node->op_type};
         if (node->name.size)
             add(o, node->name, origin);
         for (size_t k = 0; k < node->output.count; k++)

@@ -100,8 +100,6 @@ struct cm_findings;
 
 /* Adds all that cannot run: operators that nobody knows how to run, before the graph is built; and
  * nodes that the plain engine cannot, after. */
-/* As the importer names it: "node 'fc' (Gemm)". */
-struct cm_str cm_api_name_node(struct cm_arena *arena, const struct cm_node_proto *node);
 void cm_api_list_nodes(struct cm_findings *list, const struct cm_model_proto *model,
                        const struct cm_registry *registry);
 enum cm_status cm_api_check_graph(const struct cm_graph *graph, struct cm_findings *list,

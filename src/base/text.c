@@ -77,6 +77,13 @@ bool cm_str_contains(struct cm_str a, const char *part)
     return false;
 }
 
+struct cm_str cm_str_before_last(struct cm_str a, char c)
+{
+    while (a.size && a.data[a.size - 1] != c)
+        a.size--;
+    return (struct cm_str){a.data, a.size ? a.size - 1 : 0};
+}
+
 /* Bytes of the well-formed character at the start of text, 0 when there is none. The second byte's
  * range keeps out overlong forms, surrogates and what lies past U+10FFFF. */
 size_t cm_str_character(struct cm_str rest)

@@ -37,6 +37,8 @@ int cm_str_compare(struct cm_str a, struct cm_str b); /* bytewise, shorter first
 bool cm_str_starts(struct cm_str a, const char *prefix);
 bool cm_str_ends(struct cm_str a, const char *suffix);
 bool cm_str_contains(struct cm_str a, const char *part);
+/* What stands before the last c; empty if there is none. */
+struct cm_str cm_str_before_last(struct cm_str a, char c);
 bool cm_str_is_utf8(struct cm_str a);
 /* Bytes of the UTF-8 character that rest, which is not empty, begins with; 0: it is none. */
 size_t cm_str_character(struct cm_str rest);

@@ -4,14 +4,6 @@
 #include "check/checker.h"
 #include "graph/node_order.h"
 
-bool cm_has_graph_call(const struct cm_graph_proto *graph)
-{
-    for (size_t i = 0; graph && i < graph->node.count; i++)
-        if (cm_is_graph_call(&graph->node.items[i]))
-            return true;
-    return false;
-}
-
 static struct cm_str name_called(const struct cm_node_proto *node)
 {
     const struct cm_attribute_proto *name = cm_node_attribute(node, CM_STR("graph_name"));

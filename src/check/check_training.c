@@ -2,6 +2,7 @@
  * and bindings. */
 // SPDX-License-Identifier: Apache-2.0
 #include "check/checker.h"
+#include "graph/node_order.h"
 
 /* What all entries of training_info share. */
 struct training {

@@ -195,7 +195,6 @@ void cm_examine_training(struct cm_checker *c);
 void cm_examine_gradient(struct cm_checker *c, const struct cm_model_place *place,
                          const struct cm_node_proto *node);
 /* check_graph_call.c */
-bool cm_has_graph_call(const struct cm_graph_proto *graph);
 void cm_examine_graph_call(struct cm_checker *c, const struct cm_model_place *place,
                            const struct cm_node_proto *node);
 /* What an algorithm with such calls reads; its scope is open. */

@@ -274,21 +274,12 @@ static void compare_graphs(const struct comparing *c, struct cm_str place,
 
 /* ---- the model around them ---- */
 
-static const struct cm_value_info_proto *find_value(const struct cm_value_infos *list,
-                                                    struct cm_str name)
-{
-    for (size_t i = 0; i < list->count; i++)
-        if (cm_str_equal(list->items[i].name, name))
-            return &list->items[i];
-    return NULL;
-}
-
 static void compare_ends(const struct comparing *c, const char *what,
                          const struct cm_value_infos *a, const struct cm_value_infos *b)
 {
     for (size_t i = 0; i < a->count; i++) {
         const struct cm_value_info_proto *value = &a->items[i];
-        const struct cm_value_info_proto *other = find_value(b, value->name);
+        const struct cm_value_info_proto *other = cm_value_infos_find(b, value->name);
         const struct cm_str place =
             cm_arena_printf(c->arena, "%s '%.*s'", what, CM_STR_FMT(value->name));
 
@@ -301,7 +292,7 @@ static void compare_ends(const struct comparing *c, const char *what,
     for (size_t i = 0; i < b->count; i++) {
         const struct cm_value_info_proto *value = &b->items[i];
 
-        if (!find_value(a, value->name))
+        if (!cm_value_infos_find(a, value->name))
             cm_compare_add(c->found, CM_COMPARE_STRUCTURE, CM_COMPARE_ADDED,
                            cm_arena_printf(c->arena, "%s '%.*s'", what, CM_STR_FMT(value->name)),
                            NULL, "%.*s", CM_STR_FMT(cm_type_text(c->arena, value->type)));
@@ -332,19 +323,11 @@ static void compare_opsets(const struct comparing *c, const struct cm_model_prot
     }
 }
 
-static const struct cm_entry_proto *find_entry(const struct cm_entries *list, struct cm_str key)
-{
-    for (size_t i = 0; i < list->count; i++)
-        if (cm_str_equal(list->items[i].key, key))
-            return &list->items[i];
-    return NULL;
-}
-
 static void compare_metadata(const struct comparing *c, const struct cm_entries *a,
                              const struct cm_entries *b)
 {
     for (size_t i = 0; i < a->count; i++) {
-        const struct cm_entry_proto *other = find_entry(b, a->items[i].key);
+        const struct cm_entry_proto *other = cm_entries_get(b, a->items[i].key);
         const struct cm_str place =
             cm_arena_printf(c->arena, "metadata '%.*s'", CM_STR_FMT(a->items[i].key));
 
@@ -354,7 +337,7 @@ static void compare_metadata(const struct comparing *c, const struct cm_entries 
             add(c, CM_COMPARE_REMOVED, place);
     }
     for (size_t i = 0; i < b->count; i++)
-        if (!find_entry(a, b->items[i].key))
+        if (!cm_entries_get(a, b->items[i].key))
             cm_compare_add(
                 c->found, CM_COMPARE_STRUCTURE, CM_COMPARE_ADDED,
                 cm_arena_printf(c->arena, "metadata '%.*s'", CM_STR_FMT(b->items[i].key)), NULL,

@@ -101,7 +101,7 @@ struct cm_saved_entry *cm_saved_add_slot(struct cm_saved *saved, struct cm_str w
                                          struct cm_saved_tensor *tensor);
 struct cm_saved_group *cm_saved_add_group(struct cm_saved *saved);
 void cm_saved_tell(struct cm_saved *saved, const char *key, const struct cm_item *value);
-/* What was told under the key, or NULL. */
+/* The value of the fact with this key, or NULL. */
 const struct cm_item *cm_saved_fact(const struct cm_saved *saved, const char *key);
 void cm_saved_unknown(struct cm_saved *saved, const char *format, ...) CM_PRINTF(2, 3);
 void cm_saved_missing(struct cm_saved *saved, const char *format, ...) CM_PRINTF(2, 3);

@@ -37,6 +37,14 @@ bool cm_is_graph_call(const struct cm_node_proto *node)
            cm_str_is(node->domain, "ai.onnx.preview.training");
 }
 
+bool cm_has_graph_call(const struct cm_graph_proto *graph)
+{
+    for (size_t i = 0; graph && i < graph->node.count; i++)
+        if (cm_is_graph_call(&graph->node.items[i]))
+            return true;
+    return false;
+}
+
 /* ---- what a node reads ---- */
 
 static bool is_hidden(const struct hidden_names *hidden, struct cm_str name)

@@ -39,5 +39,6 @@ const char *const *cm_naming_attributes(struct cm_str domain, struct cm_str op_t
 
 /* GraphCall of ONNX 1.7: the node calls the inference graph. */
 bool cm_is_graph_call(const struct cm_node_proto *node);
+bool cm_has_graph_call(const struct cm_graph_proto *graph); /* NULL: no */
 
 #endif

@@ -65,13 +65,6 @@ static bool next_quoted(struct cm_str text, size_t *at, struct cm_str *out)
     return true;
 }
 
-static struct cm_str before_dot(struct cm_str name)
-{
-    while (name.size && name.data[name.size - 1] != '.')
-        name.size--;
-    return name.size ? (struct cm_str){name.data, name.size - 1} : name;
-}
-
 static bool is_word(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -164,7 +157,7 @@ static struct cm_str shared_module(struct cm_str a, struct cm_str b)
  * apart, a name that ends so, or begins so: "val_12.node". */
 static bool is_made_up(struct cm_str name)
 {
-    const size_t module = before_dot(name).size;
+    const size_t module = cm_str_before_last(name, '.').size;
     size_t digits = 4;
 
     while (cm_str_starts(name, "val_") && digits < name.size && name.data[digits] >= '0' &&
@@ -408,7 +401,8 @@ static void read_nodes(struct reading *r)
                 note_read(reads, node, k, module);
                 reads->at_home =
                     reads->at_home ||
-                    (module.size && cm_str_equal(module, before_dot(node->input.items[k])));
+                    (module.size &&
+                     cm_str_equal(module, cm_str_before_last(node->input.items[k], '.')));
             } else if (c)
                 note_read(&r->copied.items[c - 1].reads, node, k, module);
         }
@@ -661,7 +655,8 @@ static void add_alias(struct reading *r, size_t i, struct cm_str alias)
 static void name_tied_read(struct reading *r, size_t i, const struct cm_node_proto *node,
                            size_t operand, struct cm_str module)
 {
-    const struct cm_str name = r->graph->initializer.items[i].name, home = before_dot(name);
+    const struct cm_str name = r->graph->initializer.items[i].name,
+                        home = cm_str_before_last(name, '.');
     const char *duty = cm_operand_duty(cm_builtin_op(node), (int)operand);
 
     if (!duty || !r->reads[i].at_home || cm_str_equal(module, home) ||
@@ -734,7 +729,7 @@ static void list_missing(struct reading *r)
         if (recorded->is_parameter)
             *CM_PUSH(r->arena, &r->out->missing) = recorded->target;
         else if (cm_str_ends(recorded->target, ".running_mean"))
-            *CM_PUSH(r->arena, &r->out->norms) = before_dot(recorded->target);
+            *CM_PUSH(r->arena, &r->out->norms) = cm_str_before_last(recorded->target, '.');
         else if (!recorded->is_transient && !cm_str_ends(recorded->target, ".running_var") &&
                  !cm_str_ends(recorded->target, ".num_batches_tracked"))
             *CM_PUSH(r->arena, &r->out->buffers) = recorded->target;

@@ -39,23 +39,14 @@ static struct cm_str prefixed(struct cm_arena *arena, struct cm_str prefix, stru
     return (struct cm_str){text, prefix.size + name.size};
 }
 
-static const struct cm_value_info_proto *find_info(const struct cm_value_infos *infos,
-                                                   struct cm_str name)
-{
-    for (size_t i = 0; i < infos->count; i++)
-        if (cm_str_equal(infos->items[i].name, name))
-            return &infos->items[i];
-    return NULL;
-}
-
 /* ---- what stands in the way ---- */
 
 static void check_pair(struct merge *m, const struct cm_merge_pair *pair)
 {
     const struct cm_value_info_proto *output =
-        find_info(&m->first.model->graph->output, pair->output);
+        cm_value_infos_find(&m->first.model->graph->output, pair->output);
     const struct cm_value_info_proto *input =
-        find_info(&m->second.model->graph->input, pair->input);
+        cm_value_infos_find(&m->second.model->graph->input, pair->input);
     struct cm_symbols *symbols = cm_symbols_new(m->scratch);
     const struct cm_type *a, *b;
 
@@ -195,19 +186,11 @@ static void check_opsets(struct merge *m)
     }
 }
 
-static const struct cm_entry_proto *find_entry(const struct cm_entries *entries, struct cm_str key)
-{
-    for (size_t i = 0; i < entries->count; i++)
-        if (cm_str_equal(entries->items[i].key, key))
-            return &entries->items[i];
-    return NULL;
-}
-
 static void check_metadata(struct merge *m, const struct cm_entries *a, const struct cm_entries *b,
                            const char *whose)
 {
     for (size_t i = 0; i < b->count; i++) {
-        const struct cm_entry_proto *other = find_entry(a, b->items[i].key);
+        const struct cm_entry_proto *other = cm_entries_get(a, b->items[i].key);
         if (other && !cm_str_equal(other->value, b->items[i].value))
             cm_findings_refuse(
                 m->findings,
@@ -404,11 +387,11 @@ static void join_model(struct merge *m, const bool *common)
     APPEND_WHERE(m, &a->graph->msg, CM_GRAPH_NODE, &a->graph->node, &b->graph->node, true);
     APPEND_WHERE(m, &a->graph->msg, CM_GRAPH_METADATA_PROPS, &a->graph->metadata_props,
                  &b->graph->metadata_props,
-                 !find_entry(&a->graph->metadata_props, b->graph->metadata_props.items[i].key));
+                 !cm_entries_get(&a->graph->metadata_props, b->graph->metadata_props.items[i].key));
     APPEND_WHERE(m, &a->msg, CM_MODEL_OPSET_IMPORT, &a->opset_import, &b->opset_import,
                  !find_opset(&a->opset_import, b->opset_import.items[i].domain));
     APPEND_WHERE(m, &a->msg, CM_MODEL_METADATA_PROPS, &a->metadata_props, &b->metadata_props,
-                 !find_entry(&a->metadata_props, b->metadata_props.items[i].key));
+                 !cm_entries_get(&a->metadata_props, b->metadata_props.items[i].key));
     APPEND_WHERE(m, &a->msg, CM_MODEL_TRAINING_INFO, &a->training_info, &b->training_info, true);
     APPEND_WHERE(m, &a->msg, CM_MODEL_FUNCTIONS, &a->functions, &b->functions, !common[i]);
     APPEND_WHERE(m, &a->msg, CM_MODEL_CONFIGURATION, &a->configuration, &b->configuration, true);

@@ -90,18 +90,10 @@ static struct cm_str fresh(struct calls *c, struct cm_str name)
 
 /* ---- calls ---- */
 
-static bool has_call(const struct cm_graph_proto *graph)
-{
-    for (size_t i = 0; graph && i < graph->node.count; i++)
-        if (cm_is_graph_call(&graph->node.items[i]))
-            return true;
-    return false;
-}
-
 bool cm_calls_graph(const struct cm_model_proto *model)
 {
     for (size_t k = 0; k < model->training_info.count; k++)
-        if (has_call(model->training_info.items[k].algorithm))
+        if (cm_has_graph_call(model->training_info.items[k].algorithm))
             return true;
     return false;
 }
@@ -498,7 +490,7 @@ enum cm_status cm_edit_graph_calls(const struct cm_model_proto *model, struct cm
                           .err = err};
 
         items[k] = model->training_info.items[k];
-        if (!has_call(c.algorithm))
+        if (!cm_has_graph_call(c.algorithm))
             continue;
         CM_TRY(convert(&c, &items[k]));
         done++;

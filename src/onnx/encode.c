@@ -270,11 +270,6 @@ static enum cm_status put_field(struct writer *w, const struct cm_field_info *fi
     return CM_OK;
 }
 
-static bool holds_messages(const struct cm_field_info *field)
-{
-    return field->kind == CM_FIELD_MESSAGE || field->kind == CM_FIELD_MESSAGES;
-}
-
 /* The children that an unmarked field holds now. */
 static size_t count_children(const struct cm_msg *msg, const struct cm_field_info *field)
 {
@@ -367,13 +362,13 @@ static enum cm_status put_source(struct writer *w, struct passage *p)
             continue;
         if (p->changed >> f & 1)
             CM_TRY(put_replaced(w, p, f, &at));
-        else if (holds_messages(&p->info->fields[f]))
+        else if (cm_field_holds_messages(&p->info->fields[f]))
             CM_TRY(put_old_child(w, p, f, &at));
     }
     for (int f = 0; f < p->info->n_fields; f++) {
         const struct cm_field_info *const field = &p->info->fields[f];
 
-        if (!(p->changed >> f & 1) && holds_messages(field) &&
+        if (!(p->changed >> f & 1) && cm_field_holds_messages(field) &&
             p->met[f] != count_children(p->msg, field))
             return fail_unmarked(w, field);
     }

@@ -20,11 +20,6 @@ int cm_message_field_named(const struct cm_message_info *info, struct cm_str nam
     return -1;
 }
 
-static bool holds_messages(const struct cm_field_info *field)
-{
-    return field->kind == CM_FIELD_MESSAGE || field->kind == CM_FIELD_MESSAGES;
-}
-
 /* A singular child as a list of none or one, so that both kinds are walked alike. A field that was
  * cleared holds nothing, whatever its member still says. */
 static struct cm_wire_list children(const void *msg, const struct cm_message_info *info, int f)
@@ -48,7 +43,7 @@ static enum cm_status walk(const struct cm_message_info *info, void *msg, cm_vis
     for (int f = 0; f < info->n_fields; f++) {
         const struct cm_field_info *const field = &info->fields[f];
 
-        if (!holds_messages(field))
+        if (!cm_field_holds_messages(field))
             continue;
         const struct cm_wire_list list = children(msg, info, f);
         for (size_t i = 0; i < list.count; i++)
@@ -230,7 +225,7 @@ static bool same(const struct cm_message_info *info, const void *a, const void *
     for (int f = 0; f < info->n_fields; f++) {
         const struct cm_field_info *const field = &info->fields[f];
 
-        if (holds_messages(field)) {
+        if (cm_field_holds_messages(field)) {
             if (!same_children(info, f, a, b, place, out))
                 return false;
             continue;

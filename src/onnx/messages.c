@@ -23,20 +23,35 @@ void *cm_list_extended(struct cm_arena *arena, const void *items, size_t count, 
     return cm_list_extended_by(arena, items, count, 1, size);
 }
 
+#define FIND(list, member, name)                                                                   \
+    do {                                                                                           \
+        for (size_t i = 0; i < (list)->count; i++)                                                 \
+            if (cm_str_equal((list)->items[i].member, (name)))                                     \
+                return &(list)->items[i];                                                          \
+        return NULL;                                                                               \
+    } while (0)
+
+struct cm_value_info_proto *cm_value_infos_find(const struct cm_value_infos *infos,
+                                                struct cm_str name)
+{
+    FIND(infos, name, name);
+}
+
+struct cm_entry_proto *cm_entries_get(const struct cm_entries *entries, struct cm_str key)
+{
+    FIND(entries, key, key);
+}
+
 struct cm_str cm_entries_find(const struct cm_entries *entries, const char *key)
 {
-    for (size_t i = 0; i < entries->count; i++)
-        if (cm_str_is(entries->items[i].key, key))
-            return entries->items[i].value;
-    return CM_STR_NONE;
+    const struct cm_entry_proto *entry = cm_entries_get(entries, cm_str(key));
+
+    return entry ? entry->value : CM_STR_NONE;
 }
 
 struct cm_attribute_proto *cm_node_attribute(const struct cm_node_proto *node, struct cm_str name)
 {
-    for (size_t i = 0; i < node->attribute.count; i++)
-        if (cm_str_equal(node->attribute.items[i].name, name))
-            return &node->attribute.items[i];
-    return NULL;
+    FIND(&node->attribute, name, name);
 }
 
 struct cm_graph_proto *cm_node_subgraph(const struct cm_node_proto *node, size_t index)

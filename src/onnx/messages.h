@@ -131,7 +131,10 @@ enum {
 
 /* The value of a key, such as one of metadata_props; empty: there is no such key. */
 struct cm_str cm_entries_find(const struct cm_entries *entries, const char *key);
-/* The first attribute of that name, or NULL. */
+/* The first item of that name or key, or NULL. */
+struct cm_value_info_proto *cm_value_infos_find(const struct cm_value_infos *infos,
+                                                struct cm_str name);
+struct cm_entry_proto *cm_entries_get(const struct cm_entries *entries, struct cm_str key);
 struct cm_attribute_proto *cm_node_attribute(const struct cm_node_proto *node, struct cm_str name);
 /* Graphs in a node's attributes, one after the other; NULL after the last. */
 struct cm_graph_proto *cm_node_subgraph(const struct cm_node_proto *node, size_t index);

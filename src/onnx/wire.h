@@ -60,6 +60,11 @@ struct cm_wire_list {
     size_t count;
 };
 
+static inline bool cm_field_holds_messages(const struct cm_field_info *field)
+{
+    return field->kind == CM_FIELD_MESSAGE || field->kind == CM_FIELD_MESSAGES;
+}
+
 /* The size of one item of a list in memory. */
 static inline size_t cm_field_item_size(const struct cm_field_info *field)
 {

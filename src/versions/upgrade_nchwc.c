@@ -10,15 +10,6 @@
 
 enum { IMAGE_RANK = 4 };
 
-static enum cm_status give(struct cm_upgrade *up, cm_value value)
-{
-    if (up->n_outputs != 1)
-        return cm_upgrade_fail(up, CM_BAD_MODEL, "has %zu outputs, must have 1", up->n_outputs);
-    up->outputs[0] = value;
-    up->done = true;
-    return up->build.status;
-}
-
 static cm_value transposed(struct cm_upgrade *up, cm_value x, size_t rank, const int64_t *perm)
 {
     return cm_emit_with(up, "Transpose",
@@ -88,7 +79,7 @@ static enum cm_status conv(struct cm_upgrade *up)
     const cm_value operands[] = {cm_upgrade_input(up, 0), w, cm_upgrade_input(up, 2),
                                  cm_upgrade_input(up, 3)};
     const size_t count = operands[3] ? 4 : operands[2] ? 3 : 2;
-    return give(
+    return cm_upgrade_give(
         up, cm_build(&up->build, &(struct cm_emission){.op = "com.microsoft::FusedConv",
                                                        .inputs = operands,
                                                        .n_inputs = count,
@@ -101,7 +92,7 @@ static enum cm_status pool(struct cm_upgrade *up)
 {
     const cm_value x = cm_upgrade_input(up, 0);
     const char *op = cm_arena_str(cm_upgrade_arena(up), up->spec->op_type).data;
-    return give(
+    return cm_upgrade_give(
         up, cm_build(&up->build, &(struct cm_emission){.op = op,
                                                        CM_INPUTS(x),
                                                        .attributes = up->spec->attributes,
@@ -123,7 +114,7 @@ static enum cm_status reorder_input(struct cm_upgrade *up)
     const cm_value images =
         last ? transposed(up, x, IMAGE_RANK, channels_first) : cm_emit(up, "Identity", x);
     const int64_t missing = (block - channels % block) % block;
-    return give(
+    return cm_upgrade_give(
         up, missing ? cm_emit(up, "Pad", images, cm_emit_int64s(up, 0, 0, 0, 0, 0, missing, 0, 0))
                     : images);
 }
@@ -137,9 +128,9 @@ static enum cm_status reorder_output(struct cm_upgrade *up)
                                (long long)channels);
     const cm_value kept = cm_emit(up, "Slice", cm_upgrade_input(up, 0), cm_emit_int64s(up, 0),
                                   cm_emit_int64s(up, channels), cm_emit_int64s(up, 1));
-    return give(up, cm_node_int(&up->node, "channels_last")
-                        ? transposed(up, kept, IMAGE_RANK, channels_last)
-                        : kept);
+    return cm_upgrade_give(up, cm_node_int(&up->node, "channels_last")
+                                   ? transposed(up, kept, IMAGE_RANK, channels_last)
+                                   : kept);
 }
 
 /* Resize with whole factors; the nearest element is the one before. */
@@ -162,12 +153,13 @@ static enum cm_status upsample(struct cm_upgrade *up)
         &up->build, &(struct cm_emission){
                         .op = "Constant",
                         CM_ATTRIBUTES(cm_attr_floats(arena, "value_floats", IMAGE_RANK, scales))});
-    return give(up, cm_emit_with(up, "Resize",
-                                 CM_ATTRIBUTES(cm_attr_str(arena, "mode", mode),
-                                               cm_attr_str(arena, "coordinate_transformation_mode",
-                                                           coordinates),
-                                               cm_attr_str(arena, "nearest_mode", CM_STR("floor"))),
-                                 cm_upgrade_input(up, 0), 0, factors));
+    return cm_upgrade_give(
+        up, cm_emit_with(
+                up, "Resize",
+                CM_ATTRIBUTES(cm_attr_str(arena, "mode", mode),
+                              cm_attr_str(arena, "coordinate_transformation_mode", coordinates),
+                              cm_attr_str(arena, "nearest_mode", CM_STR("floor"))),
+                cm_upgrade_input(up, 0), 0, factors));
 }
 
 const struct cm_adoption cm_upgrade_nchwc[] = {

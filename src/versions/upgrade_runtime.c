@@ -88,40 +88,31 @@ static cm_value scaled(struct cm_upgrade *up, cm_value x, double by)
     return by == 1 ? x : cm_emit(up, "Mul", x, cm_emit_scalar_like(up, x, by));
 }
 
-/* The value that takes the node's place. */
-static enum cm_status give(struct cm_upgrade *up, cm_value value)
-{
-    if (up->n_outputs != 1)
-        return cm_upgrade_fail(up, CM_BAD_MODEL, "has %zu outputs, must have 1", up->n_outputs);
-    up->outputs[0] = value;
-    up->done = true;
-    return up->build.status;
-}
-
 static enum cm_status affine(struct cm_upgrade *up)
 {
     const cm_value x = cm_upgrade_input(up, 0);
     const double beta = number(up, "beta", 0);
-    return give(up, cm_emit(up, "Add", scaled(up, x, number(up, "alpha", 1)),
-                            cm_emit_scalar_like(up, x, beta)));
+    return cm_upgrade_give(up, cm_emit(up, "Add", scaled(up, x, number(up, "alpha", 1)),
+                                       cm_emit_scalar_like(up, x, beta)));
 }
 
 static enum cm_status scaled_tanh(struct cm_upgrade *up)
 {
     const cm_value x = scaled(up, cm_upgrade_input(up, 0), number(up, "beta", 1));
-    return give(up, scaled(up, cm_emit(up, "Tanh", x), number(up, "alpha", 1)));
+    return cm_upgrade_give(up, scaled(up, cm_emit(up, "Tanh", x), number(up, "alpha", 1)));
 }
 
 static enum cm_status parametric_softplus(struct cm_upgrade *up)
 {
     const cm_value x = scaled(up, cm_upgrade_input(up, 0), number(up, "beta", 1));
-    return give(up, scaled(up, cm_emit(up, "Softplus", x), number(up, "alpha", 1)));
+    return cm_upgrade_give(up, scaled(up, cm_emit(up, "Softplus", x), number(up, "alpha", 1)));
 }
 
 static enum cm_status scale(struct cm_upgrade *up)
 {
     const cm_value x = cm_upgrade_input(up, 0);
-    return give(up, cm_emit(up, "Mul", x, cm_emit_scalar_like(up, x, number(up, "scale", 1))));
+    return cm_upgrade_give(
+        up, cm_emit(up, "Mul", x, cm_emit_scalar_like(up, x, number(up, "scale", 1))));
 }
 
 /* One factor for all, one summand per channel. */
@@ -137,8 +128,8 @@ static enum cm_status image_scaler(struct cm_upgrade *up)
                               CM_ATTRIBUTES(cm_attr_floats(cm_upgrade_arena(up), "value_floats",
                                                            bias.count, bias.items))});
     const cm_value column = cm_emit(up, "Unsqueeze", list, cm_emit_int64s(up, 1, 2));
-    return give(up, cm_emit(up, "Add", scaled(up, x, number(up, "scale", 1)),
-                            cm_emit(up, "CastLike", column, x)));
+    return cm_upgrade_give(up, cm_emit(up, "Add", scaled(up, x, number(up, "scale", 1)),
+                                       cm_emit(up, "CastLike", column, x)));
 }
 
 /* border is (left, top, right, bottom), scale (height, width) of what is left, where it is given.
@@ -162,8 +153,9 @@ static enum cm_status crop(struct cm_upgrade *up)
     const int64_t bottom = border.items[3] ? -border.items[3] : INT64_MAX;
     const cm_value ends = size.count ? cm_emit_int64s(up, top + size.items[0], left + size.items[1])
                                      : cm_emit_int64s(up, bottom, right);
-    return give(up, cm_emit(up, "Slice", cm_upgrade_input(up, 0), cm_emit_int64s(up, top, left),
-                            ends, cm_emit_int64s(up, 2, 3)));
+    return cm_upgrade_give(up,
+                           cm_emit(up, "Slice", cm_upgrade_input(up, 0),
+                                   cm_emit_int64s(up, top, left), ends, cm_emit_int64s(up, 2, 3)));
 }
 
 static const struct cm_adoption additions[] = {

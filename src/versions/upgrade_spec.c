@@ -142,3 +142,12 @@ cm_value cm_upgrade_cast(struct cm_upgrade *up, cm_value value, enum cm_dtype to
     struct cm_arena *arena = cm_upgrade_arena(up);
     return cm_emit_with(up, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", (int64_t)to)), value);
 }
+
+enum cm_status cm_upgrade_give(struct cm_upgrade *up, cm_value value)
+{
+    if (up->n_outputs != 1)
+        return cm_upgrade_fail(up, CM_BAD_MODEL, "has %zu outputs, must have 1", up->n_outputs);
+    up->outputs[0] = value;
+    up->done = true;
+    return up->build.status;
+}

@@ -97,6 +97,10 @@ enum cm_status cm_upgrade_become(struct cm_upgrade *up, const char *op, int vers
  * up->outputs can be worked on. */
 enum cm_status cm_upgrade_rest(struct cm_upgrade *up);
 
+/* The value takes the place of the node, which has one output. For use as the last thing of a step.
+ */
+enum cm_status cm_upgrade_give(struct cm_upgrade *up, cm_value value);
+
 /* Value with the shape of `like`, its elements in the same order. */
 cm_value cm_upgrade_reshape_like(struct cm_upgrade *up, cm_value value, cm_value like);
 cm_value cm_upgrade_cast(struct cm_upgrade *up, cm_value value, enum cm_dtype to);

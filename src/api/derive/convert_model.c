@@ -3,6 +3,7 @@
 #include "api/running.h"
 
 #include "graph/registry.h"
+#include "models/convert_nodes.h"
 #include "models/convert_version.h"
 #include "models/graph_calls.h"
 #include "models/inference_modes.h"
@@ -16,14 +17,6 @@ struct convert_call {
     struct cm_error err;
 };
 
-static int64_t imported(const struct cm_opsets *imports, struct cm_str domain)
-{
-    for (size_t i = 0; i < imports->count; i++)
-        if (cm_str_equal(cm_domain_plain(imports->items[i].domain), cm_domain_plain(domain)))
-            return imports->items[i].version;
-    return 0;
-}
-
 static struct cm_str shown(struct cm_str domain)
 {
     return cm_domain_plain(domain).size ? domain : CM_STR("ai.onnx");
@@ -36,14 +29,14 @@ static enum cm_status add_target(struct convert_call *call, struct cm_str domain
     const int64_t newest = cm_schema_newest_opset(domain);
 
     domain = cm_arena_str(arena, domain);
-    if (!imported(&call->model->file->model.opset_import, domain))
+    if (!cm_target_version(&call->model->file->model.opset_import, domain))
         return cm_fail(&call->err, CM_BAD_ARGUMENT, "the model does not import domain '%.*s'",
                        CM_STR_FMT(shown(domain)));
     if (version < 1 || version > newest)
         return cm_fail(&call->err, CM_BAD_ARGUMENT,
                        "there is no opset %lld of '%.*s', expected 1 to %lld", (long long)version,
                        CM_STR_FMT(shown(domain)), (long long)newest);
-    if (imported(targets, domain))
+    if (cm_target_version(targets, domain))
         return cm_fail(&call->err, CM_BAD_ARGUMENT, "domain '%.*s' is given twice",
                        CM_STR_FMT(shown(domain)));
     *CM_LIST_ADD(arena, targets) = (struct cm_opset_proto){.domain = domain, .version = version};
@@ -65,12 +58,12 @@ static enum cm_status find_targets(struct convert_call *call, struct cm_opsets *
         const struct cm_str domain = cm_domain_plain(imports->items[i].domain);
         const int64_t newest = cm_schema_newest_opset(domain);
         if ((!domain.size || cm_str_starts(domain, "ai.onnx")) &&
-            newest > imports->items[i].version && !imported(targets, domain))
+            newest > imports->items[i].version && !cm_target_version(targets, domain))
             CM_TRY(add_target(call, domain, newest, targets));
     }
     for (size_t i = 0; i < targets->count; i++) {
         const struct cm_opset_proto *target = &targets->items[i];
-        const int64_t now = imported(imports, target->domain);
+        const int64_t now = cm_target_version(imports, target->domain);
         if (now > cm_schema_newest_opset(target->domain))
             return cm_fail(&call->err, CM_UNSUPPORTED,
                            "the model imports opset %lld of '%.*s', the newest known is %lld",
@@ -99,12 +92,12 @@ static const struct cameo_text *tell_notes(const struct convert_call *call,
                                    "GraphCall, as ONNX 1.7 had it (%zu %s)",
                                    call->n_calling, call->n_calling == 1 ? "entry" : "entries"));
     for (size_t i = 0; i < from->before.count; i++)
-        list[(*count)++] =
-            cm_api_text(arena, cm_arena_printf(arena, "opset of %.*s changed from %lld to %lld",
-                                               CM_STR_FMT(shown(from->before.items[i].domain)),
-                                               (long long)from->before.items[i].version,
-                                               (long long)imported(&model->opset_import,
-                                                                   from->before.items[i].domain)));
+        list[(*count)++] = cm_api_text(
+            arena, cm_arena_printf(arena, "opset of %.*s changed from %lld to %lld",
+                                   CM_STR_FMT(shown(from->before.items[i].domain)),
+                                   (long long)from->before.items[i].version,
+                                   (long long)cm_target_version(&model->opset_import,
+                                                                from->before.items[i].domain)));
     if (from->ir != from->ir_before)
         list[(*count)++] =
             cm_api_text(arena, cm_arena_printf(arena, "IR version changed from %lld to %lld",

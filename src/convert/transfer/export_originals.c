@@ -7,13 +7,6 @@
 #include "graph/registry.h"
 #include "onnx/tensor_data.h"
 
-static struct cm_str before_dot(struct cm_str name)
-{
-    while (name.size && name.data[name.size - 1] != '.')
-        name.size--;
-    return name.size ? (struct cm_str){name.data, name.size - 1} : name;
-}
-
 /* ---- parts ---- */
 
 static void add_turned(struct cm_arena *arena, struct cm_parts *parts, struct cm_str name,
@@ -179,7 +172,8 @@ static void note_initializer(struct cm_arena *arena, const struct cm_original *o
              cm_arena_printf(arena,
                              "'%.*s' is written under the model's name: the exporter computed it "
                              "from tensors of '%.*s'",
-                             CM_STR_FMT(name), CM_STR_FMT(before_dot(original->names.items[0]))));
+                             CM_STR_FMT(name),
+                             CM_STR_FMT(cm_str_before_last(original->names.items[0], '.'))));
         return;
     }
     if (!original->names.count)

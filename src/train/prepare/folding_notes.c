@@ -35,13 +35,6 @@ static struct cm_str few(struct cm_arena *arena, const struct cm_str_list *names
     return text;
 }
 
-static struct cm_str before_dot(struct cm_str name)
-{
-    while (name.size && name.data[name.size - 1] != '.')
-        name.size--;
-    return name.size ? (struct cm_str){name.data, name.size - 1} : name;
-}
-
 /* ---- the newer exporter ---- */
 
 static void tell_missing(struct telling *t)
@@ -54,7 +47,7 @@ static void tell_missing(struct telling *t)
     for (size_t i = 0; i < originals->norms.count; i++)
         cm_map_insert(&norms, arena, originals->norms.items[i], NULL);
     for (size_t i = 0; i < originals->missing.count; i++)
-        if (!cm_map_find(&norms, before_dot(originals->missing.items[i])))
+        if (!cm_map_find(&norms, cm_str_before_last(originals->missing.items[i], '.')))
             *CM_PUSH(arena, &dropped) = originals->missing.items[i];
     t->is_newer = t->is_newer || originals->norms.count || dropped.count;
     if (originals->norms.count)

@@ -287,16 +287,9 @@ static void pin_others(struct untie *u)
 
 /* ---- taking apart ---- */
 
-static struct cm_str before_dot(struct cm_str name)
-{
-    while (name.size && name.data[name.size - 1] != '.')
-        name.size--;
-    return name.size ? (struct cm_str){name.data, name.size - 1} : name;
-}
-
 static struct cm_str after_dot(struct cm_str name)
 {
-    const struct cm_str head = before_dot(name);
+    const struct cm_str head = cm_str_before_last(name, '.');
     const size_t skip = head.size ? head.size + 1 : 0;
 
     return (struct cm_str){name.data + skip, name.size - skip};
@@ -336,9 +329,10 @@ static struct group *choose_keeper(const struct untie *u, struct merged *merged)
                               : u->has_copies && !group->copy && group->is_weight)
             return group;
         if (!merged->is_pinned &&
-            (group->meant.size ? cm_str_equal(group->meant, merged->tensor->name)
-                               : group->scope.size &&
-                                     cm_str_equal(group->scope, before_dot(merged->tensor->name))))
+            (group->meant.size
+                 ? cm_str_equal(group->meant, merged->tensor->name)
+                 : group->scope.size &&
+                       cm_str_equal(group->scope, cm_str_before_last(merged->tensor->name, '.'))))
             return group;
         if (!first && group->is_weight && !merged->is_pinned)
             first = group;

@@ -16,30 +16,11 @@ struct roots {
     CM_ARRAY(struct cm_str);
 };
 
-static struct cm_str folder_of(struct cm_str name)
-{
-    size_t size = name.size;
-
-    while (size > 0 && name.data[size - 1] != '/')
-        size--;
-    return (struct cm_str){name.data, size ? size - 1 : 0};
-}
-
 static struct cm_str last_of(struct cm_str name)
 {
-    const size_t skip = folder_of(name).size;
+    const size_t skip = cm_str_before_last(name, '/').size;
 
     return skip ? (struct cm_str){name.data + skip + 1, name.size - skip - 1} : name;
-}
-
-static bool has_text(struct cm_str text, const char *part)
-{
-    const size_t size = strlen(part);
-
-    for (size_t i = 0; i + size <= text.size; i++)
-        if (memcmp(text.data + i, part, size) == 0)
-            return true;
-    return false;
 }
 
 /* The step in a path: its first part that is a number, or ends with _ and one; -1: none. */
@@ -69,14 +50,14 @@ static int64_t step_in(struct cm_str path, size_t *end)
 /* The folder that a file makes one of Orbax's; false: it makes none. */
 static bool marks_root(struct cm_str name, struct cm_str *root)
 {
-    const struct cm_str last = last_of(name), folder = folder_of(name);
+    const struct cm_str last = last_of(name), folder = cm_str_before_last(name, '/');
 
     *root = folder;
-    if (has_text(name, "ocdbt.process_") || has_text(name, ".orbax-checkpoint-tmp"))
+    if (cm_str_contains(name, "ocdbt.process_") || cm_str_contains(name, ".orbax-checkpoint-tmp"))
         return false;
     if (cm_str_is(last, "_METADATA") || cm_str_is(last, "manifest.ocdbt"))
         return true;
-    *root = folder_of(folder);
+    *root = cm_str_before_last(folder, '/');
     return folder.size && (cm_str_is(last, ".zarray") || cm_str_is(last, "zarr.json"));
 }
 
@@ -167,7 +148,7 @@ static enum cm_status add_array(struct store *store, struct cm_str key, struct c
 
     if (!three && !cm_str_ends(key, "/.zarray"))
         return CM_OK;
-    const struct cm_str name = folder_of(key);
+    const struct cm_str name = cm_str_before_last(key, '/');
     CM_TRY(get(store, key, &found, &bytes, &file, err));
     CM_TRY(cm_zarr_read(arena, &store->zarr, name, bytes, three ? 3 : 2, &tensor, err));
     *CM_PUSH(arena, &store->list) = (struct array){name, tensor, false};
@@ -410,7 +391,7 @@ static enum cm_status tell_beside(struct cm_saved_place *place, struct cm_saved 
     struct cm_saved_place below = step.size ? cm_place_below(place, step) : *place;
 
     for (size_t i = 0; i < below.names.count; i++) {
-        const struct cm_str name = below.names.items[i], folder = folder_of(name);
+        const struct cm_str name = below.names.items[i], folder = cm_str_before_last(name, '/');
         struct cm_item *item;
 
         if (!folder.size || memchr(folder.data, '/', folder.size) ||

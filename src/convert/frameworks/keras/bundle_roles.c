@@ -198,15 +198,6 @@ static struct cm_str after_first(struct cm_str path)
                  : CM_STR_NONE;
 }
 
-static struct cm_str before_last(struct cm_str path)
-{
-    size_t size = path.size;
-
-    while (size && path.data[size - 1] != '/')
-        size--;
-    return (struct cm_str){path.data, size ? size - 1 : 0};
-}
-
 static bool try_weight(struct naming *n, const struct cm_map *weights, size_t slot,
                        struct cm_str path, struct cm_str word)
 {
@@ -238,7 +229,7 @@ static void take_twins(struct naming *n)
         if (!n->shapes[i] || !is_below(path, above) || n->roles->variables[i].use != CM_USE_NONE)
             continue;
         const struct cm_str rest = {path.data + above.size + 1, path.size - above.size - 1};
-        const struct cm_str tail = after_first(rest), head = before_last(rest);
+        const struct cm_str tail = after_first(rest), head = cm_str_before_last(rest, '/');
         if (try_weight(n, &weights, i, rest, CM_STR("")))
             continue;
         const struct cm_str first = {rest.data, tail.size ? rest.size - tail.size - 1 : 0};

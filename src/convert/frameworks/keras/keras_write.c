@@ -109,18 +109,9 @@ static enum cm_status add_as_before(struct writing *w, const struct cm_item *lay
 
 /* ---- from names alone ---- */
 
-static struct cm_str layer_of(struct cm_str name)
-{
-    size_t at = name.size;
-
-    while (at && name.data[at - 1] != '/')
-        at--;
-    return (struct cm_str){name.data, at ? at - 1 : 0};
-}
-
 static struct cm_str last_of(struct cm_str name)
 {
-    const size_t skip = layer_of(name).size;
+    const size_t skip = cm_str_before_last(name, '/').size;
 
     return skip ? (struct cm_str){name.data + skip + 1, name.size - skip - 1} : name;
 }
@@ -132,7 +123,7 @@ static struct cm_str common_model(const struct writing *w)
 
     for (size_t i = 0; i < w->saved->entries.count; i++) {
         const struct cm_saved_entry *entry = &w->saved->entries.items[i];
-        const struct cm_str layer = layer_of(entry->name);
+        const struct cm_str layer = cm_str_before_last(entry->name, '/');
         const char *slash = layer.size ? memchr(layer.data, '/', layer.size) : NULL;
 
         if (entry->role != CM_SAVED_WEIGHT && entry->role != CM_SAVED_BUFFER)
@@ -211,7 +202,7 @@ static enum cm_status add_layer(struct writing *w, struct cm_map *classes, struc
     struct cm_str own = last_of(layer->name);
     if (is_cell) { /* "lstm/lstm_cell/kernel" */
         add(w, cm_arena_printf(w->arena, "%.*s/vars", (int)path.size, path.data), NULL,
-            last_of(layer_of(layer->name)));
+            last_of(cm_str_before_last(layer->name, '/')));
         path = cm_arena_printf(w->arena, "%.*s/cell", (int)path.size, path.data);
     }
     path = cm_arena_printf(w->arena, "%.*s/vars", (int)path.size, path.data);
@@ -237,7 +228,7 @@ static enum cm_status add_by_names(struct writing *w)
 
         if (entry->role != CM_SAVED_WEIGHT && entry->role != CM_SAVED_BUFFER)
             continue;
-        const struct cm_str name = layer_of(entry->name);
+        const struct cm_str name = cm_str_before_last(entry->name, '/');
         uint64_t *place = cm_map_insert(&places, w->arena, name, &added);
         if (added) {
             *place = layers.count;

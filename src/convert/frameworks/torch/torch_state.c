@@ -144,16 +144,6 @@ struct found {
     size_t n_weights, n_optimizers, n_schedules, visited;
 };
 
-static bool has_word(struct cm_str path, const char *word)
-{
-    const size_t size = strlen(word);
-
-    for (size_t i = 0; i + size <= path.size; i++)
-        if (memcmp(path.data + i, word, size) == 0)
-            return true;
-    return false;
-}
-
 static bool note(struct hit *hits, size_t *count, const struct cm_item *item, struct cm_str path)
 {
     if (*count < FOUND_MAX)
@@ -203,7 +193,8 @@ static bool look_inside(struct found *found, const struct cm_item *item, struct 
                     : key;
             if (!tell)
                 any |= hits[i] = look(found, entry->value, full, depth + 1);
-            else if (any && !hits[i] && (has_word(full, "rng") || has_word(full, "random")))
+            else if (any && !hits[i] &&
+                     (cm_str_contains(full, "rng") || cm_str_contains(full, "random")))
                 cm_torch_take_random(saved, cm_arena_str(saved->arena, full).data, entry->value);
             else if (any && !hits[i])
                 cm_saved_tell(saved, cm_arena_str(saved->arena, full).data, entry->value);
@@ -232,7 +223,7 @@ static bool look(struct found *found, const struct cm_item *item, struct cm_str 
         cm_saved_tell(found->saved, "loss_scaler", item);
         return true;
     }
-    if (has_word(path, "rng") || (item->kind != CM_ITEM_MAP && item->kind != CM_ITEM_LIST))
+    if (cm_str_contains(path, "rng") || (item->kind != CM_ITEM_MAP && item->kind != CM_ITEM_LIST))
         return false;
     return look_inside(found, item, path, depth);
 }
@@ -240,8 +231,8 @@ static bool look(struct found *found, const struct cm_item *item, struct cm_str 
 /* Moving averages of the weights beside the weights: known by the key they are under. */
 static bool is_average(const struct found *found, struct cm_str path)
 {
-    return found->n_weights > 1 &&
-           (has_word(path, "ema") || has_word(path, "swa") || has_word(path, "average"));
+    return found->n_weights > 1 && (cm_str_contains(path, "ema") || cm_str_contains(path, "swa") ||
+                                    cm_str_contains(path, "average"));
 }
 
 static enum cm_status take_found_weights(const struct found *found, struct cm_error *err)
