@@ -40,28 +40,11 @@ struct cm_check_context {
     unsigned flags;
 };
 
-/* A graph is checked as a main graph; a node without looking at what defines its inputs. */
-enum cm_status cm_check_graph(const struct cm_graph_proto *graph,
-                              const struct cm_check_context *context, struct cm_arena *arena,
-                              struct cm_findings *out, struct cm_error *err) CM_MUST_CHECK;
-enum cm_status cm_check_node(const struct cm_node_proto *node,
-                             const struct cm_check_context *context, struct cm_arena *arena,
-                             struct cm_findings *out, struct cm_error *err) CM_MUST_CHECK;
-enum cm_status cm_check_attribute(const struct cm_attribute_proto *attribute,
-                                  const struct cm_check_context *context, struct cm_arena *arena,
-                                  struct cm_findings *out, struct cm_error *err) CM_MUST_CHECK;
-enum cm_status cm_check_tensor(const struct cm_tensor_proto *tensor,
-                               const struct cm_check_context *context, struct cm_arena *arena,
-                               struct cm_findings *out, struct cm_error *err) CM_MUST_CHECK;
-enum cm_status cm_check_sparse(const struct cm_sparse_proto *sparse,
-                               const struct cm_check_context *context, struct cm_arena *arena,
-                               struct cm_findings *out, struct cm_error *err) CM_MUST_CHECK;
-enum cm_status cm_check_function(const struct cm_function_proto *function,
-                                 const struct cm_check_context *context, struct cm_arena *arena,
-                                 struct cm_findings *out, struct cm_error *err) CM_MUST_CHECK;
-enum cm_status cm_check_value_info(const struct cm_value_info_proto *value,
-                                   const struct cm_check_context *context, struct cm_arena *arena,
-                                   struct cm_findings *out, struct cm_error *err) CM_MUST_CHECK;
+/* Checks a graph (as a main graph), a node (without looking at what defines its inputs), an
+ * attribute, a tensor, a sparse tensor, a function or a value info by itself. */
+enum cm_status cm_check_message(const struct cm_message_info *info, const void *message,
+                                const struct cm_check_context *context, struct cm_arena *arena,
+                                struct cm_findings *out, struct cm_error *err) CM_MUST_CHECK;
 
 /* The rules, for listings. */
 struct cm_check_rule {

@@ -115,94 +115,37 @@ static struct cm_checker *message_begin(struct run *run, const struct cm_check_c
     return c;
 }
 
-enum cm_status cm_check_graph(const struct cm_graph_proto *graph,
-                              const struct cm_check_context *context, struct cm_arena *arena,
-                              struct cm_findings *out, struct cm_error *err)
+enum cm_status cm_check_message(const struct cm_message_info *info, const void *message,
+                                const struct cm_check_context *context, struct cm_arena *arena,
+                                struct cm_findings *out, struct cm_error *err)
 {
     struct run run;
     struct cm_checker *c = message_begin(&run, context, arena, out);
 
     (void)err;
-    cm_examine_graph(c, NULL, CM_MAIN_GRAPH, graph);
-    return run_end(&run);
-}
-
-enum cm_status cm_check_node(const struct cm_node_proto *node,
-                             const struct cm_check_context *context, struct cm_arena *arena,
-                             struct cm_findings *out, struct cm_error *err)
-{
-    struct run run;
-    struct cm_checker *c = message_begin(&run, context, arena, out);
-    const struct cm_model_place here = CM_PLACE_NODE(NULL, node, SIZE_MAX);
-
-    (void)err;
-    c->names_ignored = true;
-    cm_scope_enter(c->scope);
-    cm_examine_node(c, &here, node);
-    return run_end(&run);
-}
-
-enum cm_status cm_check_attribute(const struct cm_attribute_proto *attribute,
-                                  const struct cm_check_context *context, struct cm_arena *arena,
-                                  struct cm_findings *out, struct cm_error *err)
-{
-    struct run run;
-    struct cm_checker *c = message_begin(&run, context, arena, out);
-
-    (void)err;
-    cm_scope_enter(c->scope);
-    cm_examine_attribute(c, NULL, SIZE_MAX, attribute);
-    return run_end(&run);
-}
-
-enum cm_status cm_check_tensor(const struct cm_tensor_proto *tensor,
-                               const struct cm_check_context *context, struct cm_arena *arena,
-                               struct cm_findings *out, struct cm_error *err)
-{
-    struct run run;
-    struct cm_checker *c = message_begin(&run, context, arena, out);
-    const struct cm_model_place here = CM_PLACE(NULL, "tensor", tensor->name, SIZE_MAX);
-
-    (void)err;
-    cm_examine_tensor(c, &here, tensor);
-    return run_end(&run);
-}
-
-enum cm_status cm_check_sparse(const struct cm_sparse_proto *sparse,
-                               const struct cm_check_context *context, struct cm_arena *arena,
-                               struct cm_findings *out, struct cm_error *err)
-{
-    struct run run;
-    struct cm_checker *c = message_begin(&run, context, arena, out);
-    const struct cm_model_place here = CM_PLACE(
-        NULL, "sparse tensor", sparse->values ? sparse->values->name : CM_STR_NONE, SIZE_MAX);
-
-    (void)err;
-    cm_examine_sparse(c, &here, sparse);
-    return run_end(&run);
-}
-
-enum cm_status cm_check_function(const struct cm_function_proto *function,
-                                 const struct cm_check_context *context, struct cm_arena *arena,
-                                 struct cm_findings *out, struct cm_error *err)
-{
-    struct run run;
-    struct cm_checker *c = message_begin(&run, context, arena, out);
-
-    (void)err;
-    cm_examine_function(c, NULL, SIZE_MAX, function, &run.imports);
-    return run_end(&run);
-}
-
-enum cm_status cm_check_value_info(const struct cm_value_info_proto *value,
-                                   const struct cm_check_context *context, struct cm_arena *arena,
-                                   struct cm_findings *out, struct cm_error *err)
-{
-    struct run run;
-    struct cm_checker *c = message_begin(&run, context, arena, out);
-    const struct cm_model_place here = CM_PLACE(NULL, "value_info", value->name, SIZE_MAX);
-
-    (void)err;
-    cm_examine_value_info(c, &here, value, true);
+    if (info == &cm_graph_info) {
+        cm_examine_graph(c, NULL, CM_MAIN_GRAPH, message);
+    } else if (info == &cm_node_info) {
+        c->names_ignored = true;
+        cm_scope_enter(c->scope);
+        cm_examine_node(c, &CM_PLACE_NODE(NULL, (const struct cm_node_proto *)message, SIZE_MAX),
+                        message);
+    } else if (info == &cm_attribute_info) {
+        cm_scope_enter(c->scope);
+        cm_examine_attribute(c, NULL, SIZE_MAX, message);
+    } else if (info == &cm_tensor_info) {
+        const struct cm_tensor_proto *tensor = message;
+        cm_examine_tensor(c, &CM_PLACE(NULL, "tensor", tensor->name, SIZE_MAX), tensor);
+    } else if (info == &cm_sparse_info) {
+        const struct cm_sparse_proto *sparse = message;
+        const struct cm_str name = sparse->values ? sparse->values->name : CM_STR_NONE;
+        cm_examine_sparse(c, &CM_PLACE(NULL, "sparse tensor", name, SIZE_MAX), sparse);
+    } else if (info == &cm_function_info) {
+        cm_examine_function(c, NULL, SIZE_MAX, message, &run.imports);
+    } else {
+        assert(info == &cm_value_info_info);
+        const struct cm_value_info_proto *value = message;
+        cm_examine_value_info(c, &CM_PLACE(NULL, "value_info", value->name, SIZE_MAX), value, true);
+    }
     return run_end(&run);
 }

@@ -53,40 +53,24 @@ struct archive_case {
 static enum cm_status check_case(const struct archive_case *item, struct cm_arena *arena,
                                  struct cm_findings *out, struct cm_error *err)
 {
+    static const struct {
+        const char *folder;
+        const struct cm_message_info *info;
+    } kinds[] = {{"model/", &cm_model_info},
+                 {"graph/", &cm_graph_info},
+                 {"node/", &cm_node_info},
+                 {"tensor/", &cm_tensor_info},
+                 {"sparse_tensor/", &cm_sparse_info},
+                 {"function/", &cm_function_info}};
     const struct cm_check_context context = {0};
-    union {
-        struct cm_model_proto model;
-        struct cm_graph_proto graph;
-        struct cm_node_proto node;
-        struct cm_tensor_proto tensor;
-        struct cm_sparse_proto sparse;
-        struct cm_function_proto function;
-    } message;
-    const char *kind = item->name;
+    size_t k = 0;
 
-    memset(&message, 0, sizeof message);
-    if (strncmp(kind, "model/", 6) == 0) {
-        CM_TRY(cm_decode(&cm_model_info, item->bytes, arena, &message.model, err));
-        return cm_check_model(&message.model, NULL, 0, arena, out, err);
-    }
-    if (strncmp(kind, "graph/", 6) == 0) {
-        CM_TRY(cm_decode(&cm_graph_info, item->bytes, arena, &message.graph, err));
-        return cm_check_graph(&message.graph, &context, arena, out, err);
-    }
-    if (strncmp(kind, "node/", 5) == 0) {
-        CM_TRY(cm_decode(&cm_node_info, item->bytes, arena, &message.node, err));
-        return cm_check_node(&message.node, &context, arena, out, err);
-    }
-    if (strncmp(kind, "tensor/", 7) == 0) {
-        CM_TRY(cm_decode(&cm_tensor_info, item->bytes, arena, &message.tensor, err));
-        return cm_check_tensor(&message.tensor, &context, arena, out, err);
-    }
-    if (strncmp(kind, "sparse_tensor/", 14) == 0) {
-        CM_TRY(cm_decode(&cm_sparse_info, item->bytes, arena, &message.sparse, err));
-        return cm_check_sparse(&message.sparse, &context, arena, out, err);
-    }
-    CM_TRY(cm_decode(&cm_function_info, item->bytes, arena, &message.function, err));
-    return cm_check_function(&message.function, &context, arena, out, err);
+    while (k + 1 < CM_COUNT(kinds) && !cm_str_starts(cm_str(item->name), kinds[k].folder))
+        k++;
+    void *message = cm_arena_alloc(arena, kinds[k].info->size);
+    CM_TRY(cm_decode(kinds[k].info, item->bytes, arena, message, err));
+    return k == 0 ? cm_check_model(message, NULL, 0, arena, out, err)
+                  : cm_check_message(kinds[k].info, message, &context, arena, out, err);
 }
 
 static void judge(const struct archive_case *item, struct cm_arena *arena, struct tally *tally)

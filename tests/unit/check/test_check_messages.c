@@ -21,7 +21,7 @@ static size_t violations_of_node(struct cm_arena *arena, const struct cm_node_pr
 
     if (opset)
         sample_opset(arena, &context.imports, "", opset);
-    CHECK_OK(cm_check_node(node, &context, arena, &findings, &err), &err);
+    CHECK_OK(cm_check_message(&cm_node_info, node, &context, arena, &findings, &err), &err);
     return findings.violations;
 }
 
@@ -47,11 +47,13 @@ static void check_attributes(struct cm_arena *arena)
     struct cm_findings findings;
     struct cm_error err = {0};
 
-    CHECK_OK(cm_check_attribute(&attribute, &newest, arena, &findings, &err), &err);
+    CHECK_OK(cm_check_message(&cm_attribute_info, &attribute, &newest, arena, &findings, &err),
+             &err);
     CHECK_INT(findings.violations, 1);
     CHECK_STRING(findings.items[0].rule, "CK40");
     CHECK_STR(findings.items[0].place, "attribute 'alpha'");
-    CHECK_OK(cm_check_attribute(&attribute, &oldest, arena, &findings, &err), &err);
+    CHECK_OK(cm_check_message(&cm_attribute_info, &attribute, &oldest, arena, &findings, &err),
+             &err);
     CHECK_INT(findings.count, 0);
 }
 
@@ -68,10 +70,14 @@ static void check_values(struct cm_arena *arena)
     struct cm_error err = {0};
 
     sample_value(arena, &values, "x", 1, 2, 3);
-    CHECK_OK(cm_check_value_info(&values.items[0], &context, arena, &findings, &err), &err);
+    CHECK_OK(
+        cm_check_message(&cm_value_info_info, &values.items[0], &context, arena, &findings, &err),
+        &err);
     CHECK_INT(findings.count, 0);
     values.items[0].type->tensor_type->shape = NULL;
-    CHECK_OK(cm_check_value_info(&values.items[0], &context, arena, &findings, &err), &err);
+    CHECK_OK(
+        cm_check_message(&cm_value_info_info, &values.items[0], &context, arena, &findings, &err),
+        &err);
     CHECK_INT(findings.violations, 1);
     CHECK_STR(findings.items[0].place, "value_info 'x'");
     CHECK_STR(findings.items[0].reason,
