@@ -79,13 +79,11 @@ static void judge_bindings(struct judging *j, const struct cm_entries *bindings,
 static void add_read(struct judging *j, const struct cm_map *own, struct cm_map *seen,
                      struct cm_graph_proto *around, struct cm_str name)
 {
-    bool added;
     const uint64_t found = cm_map_get(own, name, cm_map_get(&j->constants, name, 0));
 
     if (!found)
         return;
-    cm_map_insert(seen, j->arena, name, &added);
-    if (added)
+    if (cm_map_add(seen, j->arena, name))
         *CM_LIST_ADD(j->arena, &around->initializer) =
             *(const struct cm_tensor_proto *)(uintptr_t)found;
 }

@@ -11,13 +11,10 @@
 /* Is a reason there already? Without a place the message that it is about tells two apart. */
 static bool is_known(struct cm_findings *list, const struct cm_finding *finding)
 {
-    bool added;
-
     const struct cm_str key = cm_arena_printf(
         list->arena, "%.*s %p\n%.*s", WHOLE(finding->place),
         finding->place.size ? (const void *)NULL : finding->subject, WHOLE(finding->reason));
-    cm_map_insert(&list->seen, list->arena, key, &added);
-    return !added;
+    return !cm_map_add(&list->seen, list->arena, key);
 }
 
 struct cm_finding *cm_findings_put(struct cm_findings *list, const struct cm_finding *finding)

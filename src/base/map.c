@@ -161,6 +161,14 @@ static size_t next_capacity(size_t capacity)
     return capacity ? capacity * 2 : FIRST_CAPACITY;
 }
 
+bool cm_map_add(struct cm_map *map, struct cm_arena *arena, struct cm_str key)
+{
+    bool added;
+
+    (void)cm_map_insert(map, arena, key, &added);
+    return added;
+}
+
 void cm_map_reserve(struct cm_map *map, struct cm_arena *arena, size_t count)
 {
     size_t capacity = map->capacity;

@@ -26,6 +26,8 @@ uint64_t *cm_map_find(const struct cm_map *map, struct cm_str key);
 uint64_t cm_map_get(const struct cm_map *map, struct cm_str key, uint64_t otherwise);
 /* The entry of key, made with value 0 when absent; *added tells which (may be NULL). */
 uint64_t *cm_map_insert(struct cm_map *map, struct cm_arena *arena, struct cm_str key, bool *added);
+/* Puts key into the map if it is not there; false if it was. */
+bool cm_map_add(struct cm_map *map, struct cm_arena *arena, struct cm_str key);
 /* Makes room for count entries in all, so that the table need not grow on the way there. */
 void cm_map_reserve(struct cm_map *map, struct cm_arena *arena, size_t count);
 /* Removes key if it is there. */

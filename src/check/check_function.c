@@ -58,11 +58,9 @@ static void examine_distinct(struct cm_checker *c, const struct cm_model_place *
                              const struct cm_strs *names, const char *what)
 {
     struct cm_map seen = {0};
-    bool added;
 
     for (size_t i = 0; i < names->count; i++) {
-        cm_map_insert(&seen, c->scratch, names->items[i], &added);
-        if (!added)
+        if (!cm_map_add(&seen, c->scratch, names->items[i]))
             cm_report(c, CM_RULE_CK72, here, "has two %s '%.*s'", what,
                       CM_STR_FMT(names->items[i]));
     }
@@ -123,7 +121,6 @@ static void examine_results(struct cm_checker *c, const struct cm_model_place *h
                             const struct cm_function_proto *function)
 {
     struct cm_map seen = {0};
-    bool added;
 
     for (size_t i = 0; i < function->output.count; i++) {
         if (!cm_scope_find(c->scope, function->output.items[i]))
@@ -134,8 +131,7 @@ static void examine_results(struct cm_checker *c, const struct cm_model_place *h
         const struct cm_value_info_proto *info = &function->value_info.items[i];
         const struct cm_model_place at = CM_PLACE_VALUE(here, "value_info", info->name, i, info);
 
-        cm_map_insert(&seen, c->scratch, info->name, &added);
-        if (!added)
+        if (!cm_map_add(&seen, c->scratch, info->name))
             cm_report(c, CM_RULE_ST8, &at, "there is another entry for the same name");
         else if (!cm_scope_find(c->scope, info->name))
             cm_report(c, CM_RULE_ST8, &at, "the function defines no such value");

@@ -290,10 +290,8 @@ static void examine_annotations(struct cm_checker *c, const struct cm_model_plac
         const struct cm_entries *entries = &annotation->quant_parameter_tensor_names;
         const struct cm_model_place here =
             CM_PLACE(up, "quantization_annotation", annotation->tensor_name, i);
-        bool added;
 
-        cm_map_insert(&seen, c->scratch, annotation->tensor_name, &added);
-        if (!added)
+        if (!cm_map_add(&seen, c->scratch, annotation->tensor_name))
             cm_report(c, CM_RULE_ST19, &here, "there is another annotation for this tensor");
         if (!cm_scope_find(c->scope, annotation->tensor_name))
             cm_report(c, CM_RULE_ST19, &here, "the graph has no such tensor");

@@ -30,11 +30,9 @@ static bool is_repeated(struct cm_checker *c, const struct cm_node_proto *node, 
 {
     enum { FEW = 16 };
     const struct cm_str name = node->attribute.items[index].name;
-    bool added;
 
     if (node->attribute.count > FEW) {
-        cm_map_insert(seen, c->scratch, name, &added);
-        return !added;
+        return !cm_map_add(seen, c->scratch, name);
     }
     for (size_t i = 0; i < index; i++) {
         if (cm_str_equal(node->attribute.items[i].name, name))

@@ -61,10 +61,8 @@ static void examine_variables(struct training *t, const struct cm_model_place *p
         const struct cm_str name = algorithm->initializer.items[i].name;
         const struct cm_model_place here =
             CM_PLACE_VALUE(place, "initializer", name, i, &algorithm->initializer.items[i]);
-        bool added;
 
-        cm_map_insert(&t->declared, c->scratch, name, &added);
-        if (added || !name.size)
+        if (cm_map_add(&t->declared, c->scratch, name) || !name.size)
             continue;
         if (cm_map_find(&t->bound, name))
             cm_report(c, CM_RULE_TR17, &here,
@@ -152,7 +150,6 @@ static void examine_update_bindings(struct training *t, const struct cm_model_pl
 {
     struct cm_checker *c = t->c;
     struct cm_map outputs = {0};
-    bool added;
 
     map_outputs(c, &outputs, entry->algorithm);
     for (size_t i = 0; i < entry->update_binding.count; i++) {
@@ -162,8 +159,7 @@ static void examine_update_bindings(struct training *t, const struct cm_model_pl
         if (!is_complete(c, &here, binding))
             continue;
         const struct cm_tensor_proto *variable = examine_key(t, &here, CM_RULE_TR4, binding->key);
-        cm_map_insert(&t->updated, c->scratch, binding->key, &added);
-        if (!added)
+        if (!cm_map_add(&t->updated, c->scratch, binding->key))
             cm_report(c, CM_RULE_TR6, &here, "'%.*s' is already assigned by another update binding",
                       CM_STR_FMT(binding->key));
         const struct cm_value_info_proto *value =

@@ -343,9 +343,7 @@ static void note_module(struct reading *r, struct cm_str module)
             module.size--;
         if (!module.size || !(--module.size))
             break;
-        bool added;
-        cm_map_insert(&r->nested, r->arena, module, &added);
-        if (!added)
+        if (!cm_map_add(&r->nested, r->arena, module))
             break; /* and so are those around it */
     }
 }

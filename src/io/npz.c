@@ -30,7 +30,6 @@ enum cm_status cm_npz_walk(struct cm_arena *arena, struct cm_str bytes, size_t l
     CM_TRY(cm_zip_open(bytes, limit, &zip, err));
     for (uint64_t i = 0; i < zip.count; i++) {
         struct cm_zip_member member;
-        bool added;
 
         CM_TRY(cm_zip_next(&zip, &member, err));
         struct cm_str name = member.name;
@@ -38,8 +37,7 @@ enum cm_status cm_npz_walk(struct cm_arena *arena, struct cm_str bytes, size_t l
             return cm_fail(err, CM_BAD_MODEL, "its member '%.*s' is not a .npy file",
                            CM_STR_FMT(name));
         name.size -= 4;
-        cm_map_insert(&names, arena, name, &added);
-        if (!added)
+        if (!cm_map_add(&names, arena, name))
             return cm_fail(err, CM_BAD_MODEL, "it has two arrays '%.*s'", CM_STR_FMT(name));
         CM_TRY(cm_error_context(err, visit_member(&zip, &member, name, visit, arg, err),
                                 "array '%.*s'", CM_STR_FMT(name)));

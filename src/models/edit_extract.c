@@ -84,10 +84,8 @@ static void refuse_unknown(struct cut *c, const char *what, struct cm_str name)
 static bool follow(void *arg, struct cm_str name)
 {
     struct cut *c = arg;
-    bool added;
 
-    cm_map_insert(&c->reached, c->scratch, name, &added);
-    if (added)
+    if (cm_map_add(&c->reached, c->scratch, name))
         *CM_PUSH(c->scratch, &c->open) = name;
     return true;
 }

@@ -139,10 +139,8 @@ void cm_edit_defined(const struct cm_graph_proto *graph, cm_edit_define_fn *fn, 
 void cm_name_set_add(void *arg, struct cm_str name)
 {
     struct cm_name_set *set = arg;
-    bool added;
 
-    cm_map_insert(&set->map, set->arena, name, &added);
-    if (added)
+    if (cm_map_add(&set->map, set->arena, name))
         *CM_PUSH(set->arena, set) = name;
 }
 

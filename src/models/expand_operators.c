@@ -98,15 +98,12 @@ struct hidden {
 
 static void read_name(struct reads *r, const struct hidden *hidden, struct cm_str name)
 {
-    bool added;
-
     for (; hidden; hidden = hidden->outer)
         if (cm_map_find(&hidden->names, name))
             return;
     if (!name.size)
         return;
-    cm_map_insert(&r->seen, r->arena, name, &added);
-    if (added)
+    if (cm_map_add(&r->seen, r->arena, name))
         *CM_LIST_ADD(r->arena, &r->names) = name;
 }
 

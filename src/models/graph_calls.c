@@ -80,10 +80,8 @@ static struct cm_str fresh(struct calls *c, struct cm_str name)
 {
     for (size_t i = 1;; i++) {
         const struct cm_str made = cm_arena_printf(c->arena, "%.*s.%zu", CM_STR_FMT(name), i);
-        bool added;
 
-        cm_map_insert(&c->taken, c->arena, made, &added);
-        if (added)
+        if (cm_map_add(&c->taken, c->arena, made))
             return made;
     }
 }

@@ -459,9 +459,7 @@ static void name_outputs(struct writer *w, const struct cm_value_infos *written,
     out->node.items = cm_list_extended_by(w->arena, out->node.items, out->node.count,
                                           out->output.count, sizeof *out->node.items);
     for (size_t o = 0; o < out->output.count; o++) {
-        bool added;
-        cm_map_insert(&given, w->arena, out->output.items[o].name, &added);
-        if (!added)
+        if (!cm_map_add(&given, w->arena, out->output.items[o].name))
             continue;
         struct cm_node_proto *copy = &out->node.items[out->node.count++];
         copy->input = (struct cm_strs){&written->items[o].name, 1};

@@ -49,13 +49,11 @@ static enum cm_status collect_candidate(void *arg, struct cm_tensor_proto *tenso
     struct collect *collect = arg;
     struct cm_str location;
     struct stat facts;
-    bool added;
     int fd;
 
     if (!cm_tensor_proto_location(tensor, &location))
         return CM_OK;
-    cm_map_insert(&collect->seen, collect->arena, location, &added);
-    if (!added ||
+    if (!cm_map_add(&collect->seen, collect->arena, location) ||
         cm_file_open_beneath(cm_str_text(collect->old->folder), location, 0, &fd, NULL) != CM_OK)
         return CM_OK;
     const bool known = fstat(fd, &facts) == 0;
@@ -140,12 +138,10 @@ static enum cm_status collect_used(void *arg, struct cm_tensor_proto *tensor)
     struct collect *collect = arg;
     struct cm_str location;
     struct stat facts;
-    bool added;
 
     if (!cm_tensor_proto_location(tensor, &location))
         return CM_OK;
-    cm_map_insert(&collect->seen, collect->arena, location, &added);
-    if (!added)
+    if (!cm_map_add(&collect->seen, collect->arena, location))
         return CM_OK;
     const struct cm_str path = cm_path_join(collect->arena, collect->old->folder, location);
     if (stat(cm_str_text(path), &facts) != 0)

@@ -187,12 +187,10 @@ static void bind(struct plan *p, size_t k, bool in_step, struct cm_program *prog
     for (size_t i = 0; i < bindings->count; i++) {
         const struct cm_str key = bindings->items[i].key, value = bindings->items[i].value;
         size_t variable;
-        bool added;
 
         if (!find_key(p, k, field, key, &variable))
             continue;
-        cm_map_insert(in_step ? &p->updated : &seen, arena, key, &added);
-        if (!added)
+        if (!cm_map_add(in_step ? &p->updated : &seen, arena, key))
             cm_findings_add(p->findings, CM_BAD_MODEL, place_of(p, k, field),
                             "'%.*s' is assigned twice%s", CM_STR_FMT(key),
                             in_step ? " in a step" : "");

@@ -170,12 +170,10 @@ static void add_states(struct cameo_model *model, const struct cm_entries *bindi
     for (size_t i = 0; i < bindings->count; i++) {
         const struct cm_str key = bindings->items[i].key;
         const uint64_t *index = cm_map_find(&model->by_name, key);
-        bool added;
 
         if (index)
             model->initializers[*index].is_state = true;
-        cm_map_insert(seen, scratch, key, &added);
-        if (added)
+        if (cm_map_add(seen, scratch, key))
             *CM_PUSH(&model->arena, states) = cm_api_text(&model->arena, key);
     }
 }

@@ -42,10 +42,7 @@ static bool is_whole(const struct cm_matching *m, const struct cm_match_target *
     int64_t count = 0;
 
     for (size_t i = 0; i < parts->count; i++) {
-        bool added;
-
-        (void)cm_map_insert(&counted, m->arena, parts->items[i].source, &added);
-        if (added)
+        if (cm_map_add(&counted, m->arena, parts->items[i].source))
             count +=
                 cm_shape_elements(&cm_match_find_source(m, parts->items[i].source)->tensor->shape);
     }

@@ -398,10 +398,8 @@ static void rename_groups(struct gather *g)
             for (size_t u = 0; at && u < g->sources.items[at - 1].uses.count; u++) {
                 const struct holder *holder = g->sources.items[at - 1].uses.items[u].holder;
                 const struct cm_str name = name_in_graph(g, holder);
-                bool added;
 
-                (void)cm_map_insert(&done, g->arena, name, &added);
-                if (added)
+                if (cm_map_add(&done, g->arena, name))
                     *CM_PUSH(g->arena, &group->names) = name;
             }
         }

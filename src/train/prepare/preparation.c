@@ -52,9 +52,7 @@ struct cm_str cm_preparation_name(struct cm_preparation *p, const char *format, 
     va_end(args);
     struct cm_str name = cm_arena_str(p->arena, cm_str(text));
     for (size_t n = 1;; n++) {
-        bool added;
-        cm_map_insert(&p->taken, p->arena, name, &added);
-        if (added)
+        if (cm_map_add(&p->taken, p->arena, name))
             return name;
         name = cm_arena_printf(p->arena, "%s_%zu", text, n);
     }

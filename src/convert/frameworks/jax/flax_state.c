@@ -112,12 +112,8 @@ static bool find_params(struct cm_arena *arena, const struct cm_item *tree, stru
 static enum cm_status take_tensor(struct taking *t, enum cm_saved_role role, struct cm_str name,
                                   struct cm_saved_tensor *tensor)
 {
-    bool added;
-
-    cm_map_insert(&t->names, t->arena,
-                  cm_arena_printf(t->arena, "%d/%.*s", (int)role, (int)name.size, name.data),
-                  &added);
-    if (!added)
+    if (!cm_map_add(&t->names, t->arena,
+                    cm_arena_printf(t->arena, "%d/%.*s", (int)role, (int)name.size, name.data)))
         return cm_fail(t->err, CM_BAD_MODEL, "two tensors have the name '%.*s'", CM_STR_FMT(name));
     cm_saved_add(t->saved, role, name, tensor);
     return CM_OK;

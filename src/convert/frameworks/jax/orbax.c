@@ -68,7 +68,6 @@ static int64_t find_roots(const struct cm_saved_place *place, struct roots *root
     int64_t newest = -1;
     struct cm_str root;
     size_t end;
-    bool added;
 
     *roots = (struct roots){0};
     for (size_t i = 0; i < place->names.count; i++)
@@ -80,8 +79,7 @@ static int64_t find_roots(const struct cm_saved_place *place, struct roots *root
             if (step > newest)
                 roots->count = 0;
             newest = step;
-            cm_map_insert(&seen, place->arena, root, &added);
-            if (added)
+            if (cm_map_add(&seen, place->arena, root))
                 *CM_PUSH(place->arena, roots) = root;
         }
     return newest;

@@ -182,10 +182,8 @@ static void add_unit(struct reading *r, const struct unit *unit)
         struct cm_saved_tensor *tensor = arrays[i]->tensor;
         const bool is_float = cm_dtype_is_float((int)tensor->dtype);
         struct cm_str name = joined(arena, unit->prefix, names[i]);
-        bool added;
 
-        cm_map_insert(&r->names, arena, name, &added);
-        if (!added)
+        if (!cm_map_add(&r->names, arena, name))
             name = arrays[i]->path;
         cm_saved_add(r->saved,
                      cm_str_is(names[i], "seed_generator_state") ? CM_SAVED_RANDOM

@@ -104,12 +104,10 @@ static enum cm_status add_index(struct cm_saved_place *place, struct cm_saved *s
     if (!cm_item_count(list) || list->kind != CM_ITEM_MAP)
         return cm_fail(err, CM_BAD_MODEL, "%.*s: it has no weight_map", CM_STR_FMT(name));
     for (size_t i = 0; i < list->entries.count; i++) {
-        bool added;
         if (!cm_item_is_text(list->entries.items[i].value, &file))
             return cm_fail(err, CM_BAD_MODEL, "%.*s: a file of weight_map is not a text",
                            CM_STR_FMT(name));
-        cm_map_insert(&files, saved->arena, file, &added);
-        if (added)
+        if (cm_map_add(&files, saved->arena, file))
             CM_TRY(add_file(place, saved, file, map, err));
     }
     for (size_t i = 0; i < map->entries.count; i++)
