@@ -3,6 +3,7 @@
 #include "io/rows.h"
 
 #include "base/number.h"
+#include "tensor/element_types.h"
 #include "tensor/half.h"
 
 #include <math.h>
@@ -152,11 +153,11 @@ static enum cm_status check_bools(const struct cm_rows *rows, int64_t i, const u
     return CM_OK;
 }
 
-#define LOAD(code, c_type)                                                                         \
-    case code:                                                                                     \
+#define LOAD(TAG, c_type, name, extra)                                                             \
+    case CM_##TAG:                                                                                 \
         for (size_t k = 0; k < n; k++)                                                             \
             to[k] = (double)((const c_type *)from)[k];                                             \
-        break
+        break;
 
 /* from is aligned. */
 static void load(enum cm_dtype type, const void *from, size_t n, double *to)
@@ -164,17 +165,8 @@ static void load(enum cm_dtype type, const void *from, size_t n, double *to)
     float narrow[BLOCK];
 
     switch (type) {
-        LOAD(CM_FLOAT, float);
-        LOAD(CM_DOUBLE, double);
-        LOAD(CM_UINT8, uint8_t);
-        LOAD(CM_BOOL, uint8_t);
-        LOAD(CM_INT8, int8_t);
-        LOAD(CM_UINT16, uint16_t);
-        LOAD(CM_INT16, int16_t);
-        LOAD(CM_UINT32, uint32_t);
-        LOAD(CM_INT32, int32_t);
-        LOAD(CM_UINT64, uint64_t);
-        LOAD(CM_INT64, int64_t);
+        CM_NUMBER_TYPES(LOAD, , )
+        CM_BOOL_TYPES(LOAD, , )
     default:
         cm_narrow_load(type, from, 0, (int64_t)n, narrow);
         for (size_t k = 0; k < n; k++)
@@ -193,11 +185,11 @@ static void integer_range(enum cm_dtype type, double *low, double *high)
     *low = !is_signed ? 0 : bits > 53 ? -exact : -ldexp(1.0, bits);
 }
 
-#define STORE(code, c_type)                                                                        \
-    case code:                                                                                     \
+#define STORE(TAG, c_type, name, extra)                                                            \
+    case CM_##TAG:                                                                                 \
         for (size_t k = 0; k < n; k++)                                                             \
             ((c_type *)to)[first + k] = (c_type)from[k];                                           \
-        break
+        break;
 
 /* Values are within the range of type. */
 static void store(enum cm_dtype type, void *to, size_t first, size_t n, const double *from)
@@ -205,17 +197,8 @@ static void store(enum cm_dtype type, void *to, size_t first, size_t n, const do
     float narrow[BLOCK];
 
     switch (type) {
-        STORE(CM_FLOAT, float);
-        STORE(CM_DOUBLE, double);
-        STORE(CM_UINT8, uint8_t);
-        STORE(CM_BOOL, uint8_t);
-        STORE(CM_INT8, int8_t);
-        STORE(CM_UINT16, uint16_t);
-        STORE(CM_INT16, int16_t);
-        STORE(CM_UINT32, uint32_t);
-        STORE(CM_INT32, int32_t);
-        STORE(CM_UINT64, uint64_t);
-        STORE(CM_INT64, int64_t);
+        CM_NUMBER_TYPES(STORE, , )
+        CM_BOOL_TYPES(STORE, , )
     default:
         for (size_t k = 0; k < n; k++)
             narrow[k] = (float)from[k];
