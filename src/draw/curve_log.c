@@ -4,144 +4,49 @@
 #include "draw/curve.h"
 
 #include "base/memory.h"
+#include "bytes/item.h"
 
 #include <errno.h>
+#include <math.h>
 
-enum { NUMBERS_MAX = 256, NAME_MAX_SIZE = 60, DEPTH_MAX = 32 };
+enum { NAME_MAX_SIZE = 60 };
 
-/* The numbers of one line. */
-struct line {
-    const char *at;
-    size_t count;
-    struct {
-        char name[NAME_MAX_SIZE];
-        double value;
-    } numbers[NUMBERS_MAX];
-};
-
-static void skip_blanks(struct line *line)
+static bool is_number(const struct cm_item_entry *entry, double *out)
 {
-    while (*line->at == ' ' || *line->at == '\t' || *line->at == '\r' || *line->at == '\n')
-        line->at++;
+    return (entry->value->kind == CM_ITEM_INT || entry->value->kind == CM_ITEM_REAL) &&
+           cm_item_is_real(entry->value, out) && isfinite(*out);
 }
 
-static bool take(struct line *line, char c)
+/* Everything but the step, which is where the others are; false: the line is no object. */
+static bool keep_line(struct cm_curves *curves, struct cm_arena *arena, struct cm_str text,
+                      const char *prefix, double number)
 {
-    skip_blanks(line);
-    if (*line->at != c)
+    struct cm_item *line;
+    double step = number, value;
+
+    if (cm_item_parse_json(arena, text, &line, NULL) || line->kind != CM_ITEM_MAP)
         return false;
-    line->at++;
-    return true;
-}
-
-/* A string, its escapes left as they are; what does not fit in name is cut. */
-static bool take_string(struct line *line, char *name, size_t size)
-{
-    size_t used = 0;
-
-    if (!take(line, '"'))
-        return false;
-    for (; *line->at && *line->at != '"'; line->at++) {
-        const bool escape = *line->at == '\\' && line->at[1];
-
-        if (used + 1 + escape < size)
-            name[used++] = *line->at;
-        if (escape) {
-            line->at++;
-            if (used + 1 < size)
-                name[used++] = *line->at;
-        }
-    }
-    name[used] = 0;
-    return take(line, '"');
-}
-
-/* Something nested: passed over up to its closing bracket. */
-static bool skip_nested(struct line *line)
-{
-    char text[8];
-    int depth = 0;
-
-    do {
-        skip_blanks(line);
-        if (*line->at == '"') {
-            if (!take_string(line, text, sizeof text))
-                return false;
-            continue;
-        }
-        if (*line->at == '{' || *line->at == '[')
-            depth++;
-        else if (*line->at == '}' || *line->at == ']')
-            depth--;
-        else if (!*line->at)
-            return false;
-        line->at++;
-    } while (depth > 0 && depth < DEPTH_MAX);
-    return depth == 0;
-}
-
-static bool take_value(struct line *line, const char *name)
-{
-    static const char *const words[] = {"null", "true", "false", "NaN", "Infinity", "-Infinity"};
-    char text[8], *end;
-
-    skip_blanks(line);
-    if (*line->at == '"')
-        return take_string(line, text, sizeof text);
-    if (*line->at == '{' || *line->at == '[')
-        return skip_nested(line);
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strncmp(line->at, words[i], strlen(words[i])) == 0) {
-            line->at += strlen(words[i]);
-            return true;
-        }
-    if (*line->at != '-' && (*line->at < '0' || *line->at > '9'))
-        return false;
-    const double value = cm_read_double(line->at, &end);
-    line->at = end;
-    if (line->count < NUMBERS_MAX) {
-        snprintf(line->numbers[line->count].name, sizeof line->numbers[0].name, "%s", name);
-        line->numbers[line->count++].value = value;
-    }
-    return true;
-}
-
-static bool take_object(struct line *line)
-{
-    char name[NAME_MAX_SIZE];
-
-    line->count = 0;
-    if (!take(line, '{'))
-        return false;
-    if (take(line, '}'))
-        return true;
-    do {
-        if (!take_string(line, name, sizeof name) || !take(line, ':') || !take_value(line, name))
-            return false;
-    } while (take(line, ','));
-    if (!take(line, '}'))
-        return false;
-    skip_blanks(line);
-    return *line->at == 0;
-}
-
-/* Everything but the step, which is where the others are. */
-static void keep_line(struct cm_curves *curves, const struct line *line, const char *prefix,
-                      double number)
-{
-    double step = number;
-
-    for (size_t i = 0; i < line->count; i++)
-        if (strcmp(line->numbers[i].name, "step") == 0)
-            step = line->numbers[i].value;
-    for (size_t i = 0; i < line->count; i++) {
+    for (size_t i = 0; i < line->entries.count; i++)
+        if (cm_str_is(line->entries.items[i].key->text, "step"))
+            (void)is_number(&line->entries.items[i], &step);
+    for (size_t i = 0; i < line->entries.count; i++) {
+        const struct cm_str key = line->entries.items[i].key->text;
         char name[2 * NAME_MAX_SIZE];
 
-        if (strcmp(line->numbers[i].name, "step") == 0)
+        if (cm_str_is(key, "step") || !is_number(&line->entries.items[i], &value))
             continue;
-        snprintf(name, sizeof name, "%.58s%s", prefix, line->numbers[i].name);
-        cm_curve_add(curves, cm_curves_get(curves, cm_str(name)), step, line->numbers[i].value);
+        snprintf(name, sizeof name, "%.58s%.*s", prefix,
+                 key.size < NAME_MAX_SIZE ? (int)key.size : NAME_MAX_SIZE - 1, key.data);
+        cm_curve_add(curves, cm_curves_get(curves, cm_str(name)), step, value);
     }
+    return true;
+}
+
+static bool is_blank(struct cm_str text)
+{
+    while (text.size && memchr(" \t\r\n", text.data[text.size - 1], 4))
+        text.size--;
+    return text.size == 0;
 }
 
 /* What must be let go of, whatever happens. */
@@ -171,23 +76,27 @@ static enum cm_status read_lines(struct cm_curves *curves, struct reading *readi
                                  const char *path, const char *prefix, struct cm_arena *scratch,
                                  struct cm_error *err)
 {
-    struct line *line = CM_NEW(scratch, struct line);
+    struct cm_arena arena; /* of one line */
     size_t number = 0, kept = 0;
     ssize_t size;
 
+    cm_arena_init(&arena, scratch->guard);
     while ((size = getline(&reading->text, &reading->room, reading->file)) >= 0) {
+        const struct cm_str text = {reading->text, (size_t)size};
+
         number++;
-        line->at = reading->text;
-        skip_blanks(line);
-        if (!*line->at && strlen(reading->text) == (size_t)size)
+        if (is_blank(text))
             continue;
-        if (strlen(reading->text) == (size_t)size && take_object(line)) {
+        cm_arena_reset(&arena);
+        if (keep_line(curves, &arena, text, prefix, (double)kept + 1)) {
             kept++;
-            keep_line(curves, line, prefix, (double)kept);
-        } else if (reading->text[size - 1] == '\n') { /* else: the run that writes it was stopped */
+        } else if (text.data[text.size - 1] ==
+                   '\n') { /* else: the run that writes it was stopped */
+            cm_arena_release(&arena);
             return cm_fail(err, CM_BAD_MODEL, "%s: line %zu is not a JSON object", path, number);
         }
     }
+    cm_arena_release(&arena);
     if (ferror(reading->file))
         return fail_file(path, errno, err);
     if (!feof(reading->file)) {
