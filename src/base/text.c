@@ -84,6 +84,45 @@ struct cm_str cm_str_before_last(struct cm_str a, char c)
     return (struct cm_str){a.data, a.size ? a.size - 1 : 0};
 }
 
+struct cm_str cm_str_before_first(struct cm_str a, char c)
+{
+    const char *at = a.size ? memchr(a.data, c, a.size) : NULL;
+
+    return (struct cm_str){a.data, at ? (size_t)(at - a.data) : 0};
+}
+
+struct cm_str cm_str_after_last(struct cm_str a, char c)
+{
+    size_t at = a.size;
+
+    while (at && a.data[at - 1] != c)
+        at--;
+    return cm_str_from(a, at);
+}
+
+struct cm_str cm_str_after_first(struct cm_str a, char c)
+{
+    const char *at = a.size ? memchr(a.data, c, a.size) : NULL;
+
+    return at ? cm_str_from(a, (size_t)(at - a.data) + 1) : CM_STR_NONE;
+}
+
+size_t cm_str_digits_at_end(struct cm_str a)
+{
+    size_t count = 0;
+
+    while (count < a.size && a.data[a.size - count - 1] >= '0' && a.data[a.size - count - 1] <= '9')
+        count++;
+    return count;
+}
+
+int64_t cm_str_number_at_end(struct cm_str a)
+{
+    int64_t number;
+
+    return cm_str_to_int64(cm_str_from(a, a.size - cm_str_digits_at_end(a)), &number) ? number : -1;
+}
+
 /* Bytes of the well-formed character at the start of text, 0 when there is none. The second byte's
  * range keeps out overlong forms, surrogates and what lies past U+10FFFF. */
 size_t cm_str_character(struct cm_str rest)

@@ -18,6 +18,8 @@ struct cm_str {
 #define CM_STR_NONE     ((struct cm_str){NULL, 0})
 /* printf("%.*s", CM_STR_FMT(name)): a name in a message is cut at 200 bytes. */
 #define CM_STR_FMT(s) ((s).size < 200 ? (int)(s).size : 200), ((s).data ? (s).data : "")
+/* The same uncut, for a text that becomes part of another. */
+#define CM_STR_ALL(s) (int)(s).size, ((s).data ? (s).data : "")
 
 /* The text of a view as a string. The view must have been made with a zero byte at its end, as
  * cm_arena_str and cm_arena_printf make them; a view of a file has none, and is copied first. */
@@ -37,8 +39,22 @@ int cm_str_compare(struct cm_str a, struct cm_str b); /* bytewise, shorter first
 bool cm_str_starts(struct cm_str a, const char *prefix);
 bool cm_str_ends(struct cm_str a, const char *suffix);
 bool cm_str_contains(struct cm_str a, const char *part);
-/* What stands before the last c; empty if there is none. */
+/* What stands before the last c, or before the first; empty if there is none. */
 struct cm_str cm_str_before_last(struct cm_str a, char c);
+struct cm_str cm_str_before_first(struct cm_str a, char c);
+/* What stands after the last c; all of a if there is none. */
+struct cm_str cm_str_after_last(struct cm_str a, char c);
+/* What stands after the first c; empty if there is none. */
+struct cm_str cm_str_after_first(struct cm_str a, char c);
+/* a without its first `count` bytes; it has at least so many. */
+static inline struct cm_str cm_str_from(struct cm_str a, size_t count)
+{
+    return count ? (struct cm_str){a.data + count, a.size - count} : a;
+}
+/* How many of its last bytes are digits. */
+size_t cm_str_digits_at_end(struct cm_str a);
+/* The number that a ends with; -1: none, or one that does not fit. */
+int64_t cm_str_number_at_end(struct cm_str a);
 bool cm_str_is_utf8(struct cm_str a);
 /* Bytes of the UTF-8 character that rest, which is not empty, begins with; 0: it is none. */
 size_t cm_str_character(struct cm_str rest);

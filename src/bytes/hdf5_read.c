@@ -200,10 +200,10 @@ static enum cm_status read_object(struct cm_hdf5 *h, struct cm_hdf5_object *obje
 
         h->spent += object->path.size + link->name.size;
         *child = (struct cm_hdf5_object){.name = link->name, .address = link->address};
-        child->path = object->path.size ? cm_arena_printf(h->arena, "%.*s/%.*s",
-                                                          (int)object->path.size, object->path.data,
-                                                          (int)link->name.size, link->name.data)
-                                        : link->name;
+        child->path = object->path.size
+                          ? cm_arena_printf(h->arena, "%.*s/%.*s", CM_STR_ALL(object->path),
+                                            CM_STR_ALL(link->name))
+                          : link->name;
         *CM_PUSH(h->arena, &object->children) = child;
         CM_TRY(read_object(h, child, depth + 1));
     }
@@ -275,7 +275,7 @@ const struct cm_hdf5_object *cm_hdf5_find(const struct cm_hdf5_object *root, str
         if (name.size)
             root = child;
         const size_t used = name.size + (slash ? 1 : 0);
-        path = (struct cm_str){path.data + used, path.size - used};
+        path = cm_str_from(path, used);
     }
     return root;
 }

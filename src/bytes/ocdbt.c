@@ -132,8 +132,7 @@ static enum cm_status get_files(struct body *b, struct cm_str base, struct files
 
         if (base_sizes[i] > path.size)
             return cm_fail(err, CM_BAD_MODEL, "the folder of a file is longer than its path");
-        out->paths[i] = cm_arena_printf(b->arena, "%.*s%.*s", (int)base.size,
-                                        base.data ? base.data : "", (int)path.size, path.data);
+        out->paths[i] = cm_arena_printf(b->arena, "%.*s%.*s", CM_STR_ALL(base), CM_STR_ALL(path));
         out->bases[i] = (struct cm_str){out->paths[i].data, base.size + base_sizes[i]};
     }
     return CM_OK;
@@ -217,8 +216,7 @@ static enum cm_status pick_file(const struct files *files, uint64_t number, stru
 
 static struct cm_str prefixed(struct tree *t, struct cm_str prefix, struct cm_str key)
 {
-    return prefix.size ? cm_arena_printf(t->arena, "%.*s%.*s", (int)prefix.size, prefix.data,
-                                         (int)key.size, key.data)
+    return prefix.size ? cm_arena_printf(t->arena, "%.*s%.*s", CM_STR_ALL(prefix), CM_STR_ALL(key))
                        : key;
 }
 

@@ -76,9 +76,8 @@ static void take_pax(struct cm_str records, struct cm_str *name, uint64_t *size,
         const struct cm_str record = {records.data + digits + 1, length - digits - 2};
         int64_t value;
         if (cm_str_starts(record, "path="))
-            *name = (struct cm_str){record.data + 5, record.size - 5};
-        if (cm_str_starts(record, "size=") &&
-            cm_str_to_int64((struct cm_str){record.data + 5, record.size - 5}, &value) &&
+            *name = cm_str_from(record, 5);
+        if (cm_str_starts(record, "size=") && cm_str_to_int64(cm_str_from(record, 5), &value) &&
             value >= 0) {
             *size = (uint64_t)value;
             *has_size = true;
@@ -131,7 +130,7 @@ enum cm_status cm_tar_list(struct cm_arena *arena, struct cm_str bytes, struct c
             name = cm_arena_printf(arena, "%.*s/%.*s", CM_STR_FMT(prefix), CM_STR_FMT(name));
         if (kind == '0' || kind == 0) {
             if (cm_str_starts(name, "./"))
-                name = (struct cm_str){name.data + 2, name.size - 2};
+                name = cm_str_from(name, 2);
             if (out->count >= FILES_MAX)
                 return cm_fail(err, CM_LIMIT, "the archive has more than %d files", FILES_MAX);
             *CM_PUSH(arena, out) = (struct cm_tar_file){name, contents};

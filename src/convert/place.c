@@ -83,8 +83,7 @@ struct cm_saved_place cm_place_below(struct cm_saved_place *place, struct cm_str
 
         if (name.size > folder.size + 1 && memcmp(name.data, folder.data, folder.size) == 0 &&
             name.data[folder.size] == '/')
-            *CM_PUSH(place->arena, &below.names) =
-                (struct cm_str){name.data + folder.size + 1, name.size - folder.size - 1};
+            *CM_PUSH(place->arena, &below.names) = cm_str_from(name, folder.size + 1);
     }
     return below;
 }

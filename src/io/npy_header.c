@@ -110,7 +110,7 @@ static enum cm_status read_descr(struct reader *in, struct cm_str descr, struct 
     int64_t width;
 
     if (descr.size < 3 || !strchr("<>|=", descr.data[0]) ||
-        !cm_str_to_int64((struct cm_str){descr.data + 2, descr.size - 2}, &width) || width < 0)
+        !cm_str_to_int64(cm_str_from(descr, 2), &width) || width < 0)
         return cm_fail(in->err, cm_str_starts(descr, "|O") ? CM_UNSUPPORTED : CM_BAD_MODEL,
                        cm_str_starts(descr, "|O")
                            ? "it holds pickled Python objects ('%.*s'), which are not read"

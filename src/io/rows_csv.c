@@ -51,7 +51,7 @@ static void skip_line_end(struct csv *csv)
 static struct cm_str trim(struct cm_str text)
 {
     while (text.size && (text.data[0] == ' ' || text.data[0] == '\t'))
-        text = (struct cm_str){text.data + 1, text.size - 1};
+        text = cm_str_from(text, 1);
     while (text.size && (text.data[text.size - 1] == ' ' || text.data[text.size - 1] == '\t'))
         text.size--;
     return text;

@@ -74,8 +74,8 @@ static const struct set *other_direction(const struct cm_matching *m, const stru
     const struct cm_match_source *w = one->tensors[W];
     const struct cm_match_source *other =
         one->is_turned ? sibling(m, w, "forward", "backward")
-                       : cm_match_find_source(m, cm_arena_printf(m->arena, "%.*s_reverse",
-                                                                 (int)w->name.size, w->name.data));
+                       : cm_match_find_source(
+                             m, cm_arena_printf(m->arena, "%.*s_reverse", CM_STR_ALL(w->name)));
 
     for (size_t i = 0; other && i < sets->count; i++)
         if (sets->items[i].tensors[W] == other)
@@ -233,7 +233,7 @@ static struct cm_str add_half(struct cm_matching *m, struct cm_str name, const c
         CM_FLOAT, shape, CM_NEW_ARRAY(m->arena, float, (size_t)cm_shape_elements(shape)));
 
     (void)!cm_tensor_proto_store(half, m->arena, &zeros, NULL); /* plain floats can be stored */
-    half->name = cm_arena_printf(m->arena, "%.*s.%s", (int)name.size, name.data, word);
+    half->name = cm_arena_printf(m->arena, "%.*s.%s", CM_STR_ALL(name), word);
     cm_msg_set(&half->msg, CM_TENSOR_NAME);
     cm_msg_set(&graph->msg, CM_GRAPH_INITIALIZER);
     return half->name;

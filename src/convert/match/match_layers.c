@@ -85,13 +85,8 @@ static struct cm_match_source *find_by_scope(struct cm_matching *m,
     struct cm_match_source *found = NULL;
 
     while (layer.size && !found) {
-        size_t next = 0;
-
         found = find(m, layer, cm_match_duty(read), shape);
-        while (next < layer.size && layer.data[next] != '.')
-            next++;
-        next += next < layer.size;
-        layer = (struct cm_str){layer.data + next, layer.size - next};
+        layer = cm_str_after_first(layer, '.');
     }
     return found;
 }
@@ -124,14 +119,10 @@ static struct cm_match_source *find_spelled(struct cm_matching *m, struct cm_str
 {
     while (word.size) {
         const uint64_t number = cm_map_get(&m->spelled, word, 0);
-        size_t next = 0;
 
         if (number)
             return &m->sources.items[number - 1];
-        while (next < word.size && word.data[next] != '_')
-            next++;
-        next += next < word.size;
-        word = (struct cm_str){word.data + next, word.size - next};
+        word = cm_str_after_first(word, '_');
     }
     return NULL;
 }
@@ -147,8 +138,7 @@ static struct cm_match_source *noted_source(struct cm_matching *m,
     for (size_t at = 0; cm_node_next_parameter(read->node, &at, &name);) {
         if (!m->spelled.count)
             spell_all(m);
-        struct cm_match_source *one =
-            find_spelled(m, (struct cm_str){name.data + 2, name.size - 2}); /* without "p_" */
+        struct cm_match_source *one = find_spelled(m, cm_str_from(name, 2)); /* without "p_" */
         if (!one || !cm_match_fits(m, one, shape))
             continue;
         if (duty && cm_str_ends(one->key, duty))

@@ -76,7 +76,7 @@ static struct cm_str free_name(struct cm_matching *m, const struct cm_map *initi
     for (int i = 2; cm_map_find(initializers, name) || cm_map_find(&m->makers, name) ||
                     cm_map_find(&m->readers, name);
          i++)
-        name = cm_arena_printf(m->arena, "%.*s_%d", (int)wanted.size, wanted.data, i);
+        name = cm_arena_printf(m->arena, "%.*s_%d", CM_STR_ALL(wanted), i);
     return name;
 }
 

@@ -32,7 +32,7 @@ static struct cm_str unwrap(struct cm_arena *arena, struct cm_str name)
     size_t size = 0;
 
     for (size_t i = 0; i < name.size;) {
-        const struct cm_str rest = {name.data + i, name.size - i};
+        const struct cm_str rest = cm_str_from(name, i);
         const bool begins = i == 0 || is_separator(name.data[i - 1]);
         const size_t skip = begins ? skip_any(rest, anywhere, CM_COUNT(anywhere)) : 0;
         const size_t more = at_front && !skip ? skip_any(rest, front, CM_COUNT(front)) : 0;
@@ -86,27 +86,14 @@ static struct cm_str cut(struct cm_str text, size_t from, size_t to)
     return (struct cm_str){text.data + from, to - from};
 }
 
-/* Where the part that ends at `end` begins. */
-static size_t part_begin(struct cm_str text, size_t end)
-{
-    while (end > 0 && text.data[end - 1] != '.')
-        end--;
-    return end;
-}
-
 struct cm_str cm_match_layer(struct cm_str key)
 {
-    const size_t begin = part_begin(key, key.size);
-
-    return cut(key, 0, begin ? begin - 1 : 0);
+    return cm_str_before_last(key, '.');
 }
 
 static bool is_number(struct cm_str text)
 {
-    for (size_t i = 0; i < text.size; i++)
-        if (text.data[i] < '0' || text.data[i] > '9')
-            return false;
-    return text.size > 0;
+    return text.size > 0 && cm_str_digits_at_end(text) == text.size;
 }
 
 /* "fc1_1" to "fc1", in every part; in place. */
@@ -145,7 +132,7 @@ struct cm_str cm_match_key(struct cm_arena *arena, struct cm_str name, bool is_t
         else if (size && text[size - 1] != '.')
             text[size++] = '.';
     struct cm_str key = {text, size};
-    if (is_number(cut(key, part_begin(key, size), size)) && cm_str_ends(name, ":0"))
+    if (is_number(cm_str_after_last(key, '.')) && cm_str_ends(name, ":0"))
         key = cm_match_layer(key);
     for (size_t i = 0; i < CM_COUNT(readings); i++)
         if (cm_str_ends(key, readings[i].end)) {
@@ -157,8 +144,8 @@ struct cm_str cm_match_key(struct cm_arena *arena, struct cm_str name, bool is_t
         }
     if (is_traced)
         key = untrace(text, key.size);
-    const size_t last = part_begin(key, key.size);
-    const struct cm_str word = cut(key, last, key.size);
+    const struct cm_str word = cm_str_after_last(key, '.');
+    const size_t last = key.size - word.size;
     for (size_t i = 0; i < CM_COUNT(words); i++)
         if (cm_str_is(word, words[i].end)) {
             memcpy(text + last, words[i].is, strlen(words[i].is)); /* there is room for 16 more */

@@ -9,19 +9,11 @@
  */
 static struct cm_match_source *find_original(const struct cm_matching *m, struct cm_str name)
 {
-    while (name.size) {
-        struct cm_match_source *source = cm_match_find_source(m, name);
-        size_t next = 0;
+    struct cm_match_source *source = NULL;
 
-        if (source)
-            return source;
-        while (next < name.size && name.data[next] != '.')
-            next++;
-        if (next == name.size)
-            break;
-        name = (struct cm_str){name.data + next + 1, name.size - next - 1};
-    }
-    return NULL;
+    for (; name.size && !source; name = cm_str_after_first(name, '.'))
+        source = cm_match_find_source(m, name);
+    return source;
 }
 
 static bool reaches(const struct cm_part *part, const struct cm_shape *shape)

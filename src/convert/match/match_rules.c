@@ -14,7 +14,7 @@ static void problem(struct cm_matching *m, size_t line, const char *what)
 static struct cm_str trim(struct cm_str text)
 {
     while (text.size && (text.data[0] == ' ' || text.data[0] == '\t'))
-        text = (struct cm_str){text.data + 1, text.size - 1};
+        text = cm_str_from(text, 1);
     while (text.size && strchr(" \t\r", text.data[text.size - 1]))
         text.size--;
     return text;
@@ -117,8 +117,7 @@ void cm_match_by_rules(struct cm_matching *m, struct cm_str map)
             if (line.data[i] == '=' && line.data[i - 1] == ' ' && line.data[i + 1] == ' ')
                 equals = i;
         const struct cm_str left = trim((struct cm_str){line.data, equals});
-        const struct cm_str right =
-            trim((struct cm_str){line.data + equals + 1, line.size - equals - 1});
+        const struct cm_str right = trim(cm_str_from(line, equals + 1));
         if (!equals || !left.size || !right.size)
             problem(m, number + 1, "expected 'INITIALIZER = NAME' or '/REGEX/ = REPLACEMENT'");
         else if (left.size > 2 && left.data[0] == '/' && left.data[left.size - 1] == '/')

@@ -105,8 +105,7 @@ static double number(const struct prepared *p, const char *name)
 
 static bool computes(const struct prepared *p, struct cm_str weight, const char *what)
 {
-    const struct cm_str name =
-        cm_arena_printf(p->arena, "%.*s.%s", (int)weight.size, weight.data, what);
+    const struct cm_str name = cm_arena_printf(p->arena, "%.*s.%s", CM_STR_ALL(weight), what);
 
     return cm_map_find(&p->values, name);
 }

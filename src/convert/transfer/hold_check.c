@@ -20,9 +20,7 @@ static void check_keys(const struct checking *c, const void *subject,
         bool known = !cm_str_starts(key, CM_HOLD_PREFIX);
 
         for (size_t k = 0; !known && k < count; k++)
-            known = cm_str_is((struct cm_str){key.data + strlen(CM_HOLD_PREFIX),
-                                              key.size - strlen(CM_HOLD_PREFIX)},
-                              keys[k]);
+            known = cm_str_is(cm_str_from(key, strlen(CM_HOLD_PREFIX)), keys[k]);
         if (!known)
             cm_findings_judge(c->findings, "TR20", subject, "metadata '%.*s' is not known here",
                               CM_STR_FMT(key));

@@ -83,7 +83,7 @@ static struct cm_graph_proto *algorithm_of(const struct cm_importing *in)
 
 static struct cm_str slot_key(struct cm_arena *arena, const char *meaning, struct cm_str name)
 {
-    return cm_arena_printf(arena, "%s %.*s", meaning, (int)name.size, name.data);
+    return cm_arena_printf(arena, "%s %.*s", meaning, CM_STR_ALL(name));
 }
 
 /* The slot of a weight; where the checkpoint has none, zeros. */

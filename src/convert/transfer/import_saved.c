@@ -83,8 +83,8 @@ static struct cm_str sources_of(struct cm_arena *arena, const struct cm_parts *p
 
     for (size_t i = 1; i < parts->count; i++)
         if (!cm_str_equal(parts->items[i].source, parts->items[i - 1].source))
-            text = cm_arena_printf(arena, "%.*s, %.*s", (int)text.size, text.data,
-                                   (int)parts->items[i].source.size, parts->items[i].source.data);
+            text = cm_arena_printf(arena, "%.*s, %.*s", CM_STR_ALL(text),
+                                   CM_STR_ALL(parts->items[i].source));
     return text;
 }
 

@@ -186,7 +186,7 @@ static struct cm_str flags_of(struct cm_arena *arena, struct cm_str missing)
     bool begins = true, named = false;
 
     for (size_t i = 0; i < missing.size; i++) {
-        const struct cm_str rest = {missing.data + i, missing.size - i};
+        const struct cm_str rest = cm_str_from(missing, i);
 
         if (begins && (cm_str_starts(rest, "nesterov") || cm_str_starts(rest, "decoupled"))) {
             named = true;

@@ -7,15 +7,9 @@
 /* The number at the end of a name, before its suffix: checkpoint_12, step_12.msgpack. */
 static int64_t number_in(struct cm_str name)
 {
-    size_t end = name.size;
-    int64_t number;
-
     if (cm_str_ends(name, ".msgpack"))
-        end -= strlen(".msgpack");
-    size_t begin = end;
-    while (begin > 0 && name.data[begin - 1] >= '0' && name.data[begin - 1] <= '9')
-        begin--;
-    return cm_str_to_int64((struct cm_str){name.data + begin, end - begin}, &number) ? number : -1;
+        name.size -= strlen(".msgpack");
+    return cm_str_number_at_end(name);
 }
 
 /* The file of the checkpoint: PATH, or in a folder the newest of those that look like one. */

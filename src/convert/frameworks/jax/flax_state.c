@@ -83,8 +83,7 @@ static struct cm_str key_of(struct cm_arena *arena, const struct cm_item *tree, 
 
 static struct cm_str join(struct cm_arena *arena, struct cm_str path, struct cm_str key)
 {
-    return path.size ? cm_arena_printf(arena, "%.*s/%.*s", (int)path.size, path.data, (int)key.size,
-                                       key.data)
+    return path.size ? cm_arena_printf(arena, "%.*s/%.*s", CM_STR_ALL(path), CM_STR_ALL(key))
                      : cm_arena_str(arena, key);
 }
 
@@ -113,7 +112,7 @@ static enum cm_status take_tensor(struct taking *t, enum cm_saved_role role, str
                                   struct cm_saved_tensor *tensor)
 {
     if (!cm_map_add(&t->names, t->arena,
-                    cm_arena_printf(t->arena, "%d/%.*s", (int)role, (int)name.size, name.data)))
+                    cm_arena_printf(t->arena, "%d/%.*s", (int)role, CM_STR_ALL(name))))
         return cm_fail(t->err, CM_BAD_MODEL, "two tensors have the name '%.*s'", CM_STR_FMT(name));
     cm_saved_add(t->saved, role, name, tensor);
     return CM_OK;
@@ -149,8 +148,7 @@ static bool has_tensor(const struct cm_item *item, int depth, size_t *visited)
 
 static const struct cm_item *mark(struct cm_arena *arena, const char *what, struct cm_str prefix)
 {
-    return cm_item_text(arena, cm_arena_printf(arena, "=%s:%.*s", what, (int)prefix.size,
-                                               prefix.data ? prefix.data : ""));
+    return cm_item_text(arena, cm_arena_printf(arena, "=%s:%.*s", what, CM_STR_ALL(prefix)));
 }
 
 /* A collection: its tensors under one mark, or each for itself where it has other values, too. */
@@ -265,7 +263,7 @@ enum cm_status cm_jax_take_tree(struct cm_saved *saved, const struct cm_item *tr
         return cm_fail(err, CM_BAD_MODEL, "it holds no tree of tensors");
     t.has_params = find_params(t.arena, tree, CM_STR_NONE, 3, &params);
     if (t.has_params)
-        t.prefix = cm_arena_printf(t.arena, "%.*s/", (int)params.size, params.data);
+        t.prefix = cm_arena_printf(t.arena, "%.*s/", CM_STR_ALL(params));
     CM_TRY(take_parts(&t, tree, CM_STR_NONE, 0, &kept));
     for (size_t i = 0; i < t.optimizers.count; i++) {
         const struct deferred *later = &t.optimizers.items[i];

@@ -18,8 +18,7 @@ struct making {
 static struct cm_str entry_key(struct cm_arena *arena, enum cm_saved_role role, struct cm_str name,
                                struct cm_str slot)
 {
-    return cm_arena_printf(arena, "%d:%.*s:%.*s", (int)role, (int)slot.size,
-                           slot.data ? slot.data : "", (int)name.size, name.data);
+    return cm_arena_printf(arena, "%d:%.*s:%.*s", (int)role, CM_STR_ALL(slot), CM_STR_ALL(name));
 }
 
 static const struct cm_saved_entry *find(const struct making *m, enum cm_saved_role role,
@@ -85,9 +84,7 @@ static enum cm_status plant(struct making *m, struct growing *g, struct cm_str p
     if (!added)
         return cm_fail(m->err, CM_BAD_MODEL, "two tensors have a name that begins with '%.*s'",
                        CM_STR_FMT(path));
-    cm_item_set(m->arena, map,
-                cm_item_text(m->arena, (struct cm_str){path.data + begin, path.size - begin}),
-                value);
+    cm_item_set(m->arena, map, cm_item_text(m->arena, cm_str_from(path, begin)), value);
     return CM_OK;
 }
 
@@ -99,7 +96,7 @@ static bool path_of(struct making *m, struct cm_str name, struct cm_str prefix, 
         if (name.size <= prefix.size + 1 || memcmp(name.data, prefix.data, prefix.size) != 0 ||
             name.data[prefix.size] != '/')
             return false;
-        *path = (struct cm_str){name.data + prefix.size + 1, name.size - prefix.size - 1};
+        *path = cm_str_from(name, prefix.size + 1);
         return true;
     }
     *path = name.size ? name : CM_STR("");
@@ -205,7 +202,7 @@ static bool number_of(struct making *m, struct cm_str type, double value,
 
 static enum cm_status fill_mark(struct making *m, struct cm_str mark, const struct cm_item **out)
 {
-    struct cm_str rest = {mark.data + 1, mark.size - 1};
+    struct cm_str rest = cm_str_from(mark, 1);
     const struct cm_str what = field(&rest);
     int64_t number;
     double real;
@@ -319,7 +316,7 @@ static const struct cm_item *train_state(struct making *m)
     put_collection(m, tree, CM_SAVED_WEIGHT, "params", "weights");
     put_collection(m, tree, CM_SAVED_BUFFER, "batch_stats", "buffers");
     if (cm_item_is_text(cm_item_get(tree, "params"), &weights))
-        weights = (struct cm_str){weights.data + 9, weights.size - 9}; /* "=weights:" */
+        weights = cm_str_from(weights, 9); /* "=weights:" */
     if (saved->has_optimizer)
         cm_item_put(m->arena, tree, "opt_state", cm_optax_state(m->arena, saved, weights));
     return tree;

@@ -89,8 +89,7 @@ static bool walk_slots(struct cm_optax *o, const struct cm_item *tree, struct cm
         return false;
     if (tree->kind == CM_ITEM_TENSOR) {
         const struct cm_str name =
-            cm_arena_printf(o->arena, "%.*s%.*s", (int)o->prefix.size, o->prefix.data,
-                            (int)below.size, below.data ? below.data : "");
+            cm_arena_printf(o->arena, "%.*s%.*s", CM_STR_ALL(o->prefix), CM_STR_ALL(below));
         uint64_t *entry = cm_map_find(&o->weights, name);
 
         if (!entry)
@@ -113,8 +112,8 @@ static bool walk_slots(struct cm_optax *o, const struct cm_item *tree, struct cm
 
         if (entry->key && !cm_item_is_text(entry->key, &key))
             return false;
-        key = cm_arena_printf(o->arena, "%.*s%s%.*s", (int)below.size, below.data ? below.data : "",
-                              below.size ? "/" : "", (int)key.size, key.data);
+        key = cm_arena_printf(o->arena, "%.*s%s%.*s", CM_STR_ALL(below), below.size ? "/" : "",
+                              CM_STR_ALL(key));
         if (!walk_slots(o, entry->value, key, slot, meaning, add, depth + 1))
             return false;
     }
@@ -171,11 +170,11 @@ const struct cm_item *cm_jax_keep(struct cm_saved *saved, const struct cm_item *
 
             if (entry->key)
                 (void)cm_item_is_text(entry->key, &key);
-            cm_item_set(arena, kept, entry->key,
-                        cm_jax_keep(saved, entry->value,
-                                    cm_arena_printf(arena, "%.*s/%.*s", (int)path.size, path.data,
-                                                    (int)key.size, key.data),
-                                    role));
+            cm_item_set(
+                arena, kept, entry->key,
+                cm_jax_keep(saved, entry->value,
+                            cm_arena_printf(arena, "%.*s/%.*s", CM_STR_ALL(path), CM_STR_ALL(key)),
+                            role));
         }
         return kept;
     }
@@ -184,7 +183,7 @@ const struct cm_item *cm_jax_keep(struct cm_saved *saved, const struct cm_item *
             cm_numpy_name(item->tensor->dtype))
             return note(arena, "=number:%s:%.17g", cm_numpy_name(item->tensor->dtype), number);
         cm_saved_add(saved, role, path, item->tensor);
-        return note(arena, "=kept:%d:%.*s", (int)role, (int)path.size, path.data);
+        return note(arena, "=kept:%d:%.*s", (int)role, CM_STR_ALL(path));
     }
     struct cm_item *plain = cm_item_new(arena, CM_ITEM_MAP);
     cm_item_put(arena, plain, "=", item);
@@ -204,8 +203,7 @@ static const struct cm_item *take_state(struct cm_optax *o, const struct cm_item
 
 static struct cm_str path_below(struct cm_optax *o, struct cm_str path, struct cm_str key)
 {
-    return cm_arena_printf(o->arena, "%.*s/%.*s", (int)path.size, path.data, (int)key.size,
-                           key.data);
+    return cm_arena_printf(o->arena, "%.*s/%.*s", CM_STR_ALL(path), CM_STR_ALL(key));
 }
 
 static const struct cm_item *take_rule(struct cm_optax *o, const struct cm_optax_rule *rule,

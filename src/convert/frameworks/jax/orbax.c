@@ -16,13 +16,6 @@ struct roots {
     CM_ARRAY(struct cm_str);
 };
 
-static struct cm_str last_of(struct cm_str name)
-{
-    const size_t skip = cm_str_before_last(name, '/').size;
-
-    return skip ? (struct cm_str){name.data + skip + 1, name.size - skip - 1} : name;
-}
-
 /* The step in a path: its first part that is a number, or ends with _ and one; -1: none. */
 static int64_t step_in(struct cm_str path, size_t *end)
 {
@@ -50,7 +43,7 @@ static int64_t step_in(struct cm_str path, size_t *end)
 /* The folder that a file makes one of Orbax's; false: it makes none. */
 static bool marks_root(struct cm_str name, struct cm_str *root)
 {
-    const struct cm_str last = last_of(name), folder = cm_str_before_last(name, '/');
+    const struct cm_str last = cm_str_after_last(name, '/'), folder = cm_str_before_last(name, '/');
 
     *root = folder;
     if (cm_str_contains(name, "ocdbt.process_") || cm_str_contains(name, ".orbax-checkpoint-tmp"))
@@ -214,8 +207,7 @@ static enum cm_status plant(struct planting *p, const struct cm_str *keys, size_
     bool added = false;
 
     for (size_t i = 0; map && i < count; i++) {
-        path = cm_arena_printf(p->arena, "%.*s/%.*s", (int)path.size, path.data ? path.data : "",
-                               (int)keys[i].size, keys[i].data);
+        path = cm_arena_printf(p->arena, "%.*s/%.*s", CM_STR_ALL(path), CM_STR_ALL(keys[i]));
         if (i + 1 < count)
             map = map_at(p, path, map, keys[i]);
         else
@@ -279,9 +271,8 @@ static enum cm_status tree_of_metadata(struct planting *p, const struct cm_item 
                 return cm_fail(err, CM_BAD_MODEL, "_METADATA has an entry without keys");
             if (!cm_item_is_text(key, &keys[k]))
                 keys[k] = cm_item_json(p->arena, key, 100);
-            name =
-                cm_arena_printf(p->arena, "%.*s%s%.*s", (int)name.size, name.data ? name.data : "",
-                                k ? "." : "", (int)keys[k].size, keys[k].data);
+            name = cm_arena_printf(p->arena, "%.*s%s%.*s", CM_STR_ALL(name), k ? "." : "",
+                                   CM_STR_ALL(keys[k]));
         }
         CM_TRY(leaf(p, about, name, strings, &value, err));
         CM_TRY(plant(p, keys, count, value, err));
@@ -318,8 +309,7 @@ static const struct cm_item *fill_placeholders(struct store *store, const struct
     struct cm_str text;
 
     if (cm_item_is_text(tree, &text) && cm_str_starts(text, mark)) {
-        const struct cm_item *array = array_named(
-            store, (struct cm_str){text.data + sizeof mark - 1, text.size - (sizeof mark - 1)});
+        const struct cm_item *array = array_named(store, cm_str_from(text, sizeof mark - 1));
 
         return array ? array : tree;
     }
@@ -393,7 +383,8 @@ static enum cm_status tell_beside(struct cm_saved_place *place, struct cm_saved 
         struct cm_item *item;
 
         if (!folder.size || memchr(folder.data, '/', folder.size) ||
-            (!cm_str_is(last_of(name), "metadata") && !cm_str_is(last_of(name), "metrics")))
+            (!cm_str_is(cm_str_after_last(name, '/'), "metadata") &&
+             !cm_str_is(cm_str_after_last(name, '/'), "metrics")))
             continue;
         CM_TRY(read_json(&below, cm_arena_str(place->arena, name).data, &item, err));
         cm_saved_tell(saved, cm_arena_str(saved->arena, folder).data, item);
@@ -424,7 +415,8 @@ static enum cm_status read(struct cm_saved_place *place, struct cm_saved *saved,
             cm_place_tell(&below, saved);
         else
             place->opened = below.opened;
-        cm_item_set(saved->arena, all, cm_item_text(saved->arena, last_of(root)), tree);
+        cm_item_set(saved->arena, all, cm_item_text(saved->arena, cm_str_after_last(root, '/')),
+                    tree);
         (void)step_in(root, &end);
     }
     if (!tree)

@@ -46,14 +46,14 @@ static enum cm_status put_chunk(struct orbax_writer *w, struct cm_str name,
                                 const struct cm_saved_tensor *tensor)
 {
     const int64_t count = cm_shape_elements(&tensor->shape);
-    struct cm_str key = cm_arena_printf(w->arena, "%.*s/0", (int)name.size, name.data);
+    struct cm_str key = cm_arena_printf(w->arena, "%.*s/0", CM_STR_ALL(name));
     struct cm_save save = {0};
     const char *path;
 
     if (count == 0)
         return CM_OK;
     for (int d = 1; d < tensor->shape.rank; d++)
-        key = cm_arena_printf(w->arena, "%.*s.0", (int)key.size, key.data);
+        key = cm_arena_printf(w->arena, "%.*s.0", CM_STR_ALL(key));
     CM_TRY(cm_folder_file(&w->folder, w->arena, cm_str_text(key), &path, w->err));
     CM_TRY(cm_save_begin(&save, path, w->err));
     save.cancel = w->options ? w->options->cancel : NULL;
@@ -82,8 +82,7 @@ static enum cm_status put_array(struct orbax_writer *w, struct cm_str name,
     cm_item_put(w->arena, is, "order", cm_item_text(w->arena, CM_STR("C")));
     cm_item_put(w->arena, is, "shape", list_of(w->arena, &tensor->shape));
     cm_item_put(w->arena, is, "zarr_format", cm_item_int(w->arena, 2));
-    CM_TRY(
-        put_json(w, cm_arena_printf(w->arena, "%.*s/.zarray", (int)name.size, name.data).data, is));
+    CM_TRY(put_json(w, cm_arena_printf(w->arena, "%.*s/.zarray", CM_STR_ALL(name)).data, is));
     return put_chunk(w, name, tensor);
 }
 
@@ -101,8 +100,8 @@ static void list_leaf(struct orbax_writer *w, const struct cm_item *keys,
     for (size_t i = 0; i < count; i++) {
         const struct cm_str key = cm_item_get(cm_item_at(keys, i), "key")->text;
 
-        name = cm_arena_printf(arena, "%.*s%s'%.*s'%s", (int)name.size, name.data, i ? ", " : "",
-                               (int)key.size, key.data, count == 1 ? "," : "");
+        name = cm_arena_printf(arena, "%.*s%s'%.*s'%s", CM_STR_ALL(name), i ? ", " : "",
+                               CM_STR_ALL(key), count == 1 ? "," : "");
     }
     cm_item_put(arena, about, "value_type",
                 cm_item_text(arena, is_array ? CM_STR("np.ndarray") : CM_STR("None")));
@@ -112,8 +111,7 @@ static void list_leaf(struct orbax_writer *w, const struct cm_item *keys,
     cm_item_put(arena, entry, "key_metadata", keys);
     cm_item_put(arena, entry, "value_metadata", about);
     cm_item_set(arena, w->metadata,
-                cm_item_text(arena, cm_arena_printf(arena, "%.*s)", (int)name.size, name.data)),
-                entry);
+                cm_item_text(arena, cm_arena_printf(arena, "%.*s)", CM_STR_ALL(name))), entry);
 }
 
 /* Plain numbers as arrays without axes, as Orbax has them. */
@@ -164,9 +162,8 @@ static enum cm_status put_tree(struct orbax_writer *w, const struct cm_item *tre
         cm_item_put(w->arena, about, "key_type", cm_item_int(w->arena, kind));
         cm_item_append(w->arena, path, about);
         CM_TRY(put_tree(w, tree->entries.items[i].value,
-                        cm_arena_printf(w->arena, "%.*s%s%.*s", (int)name.size,
-                                        name.data ? name.data : "", name.size ? "." : "",
-                                        (int)text.size, text.data),
+                        cm_arena_printf(w->arena, "%.*s%s%.*s", CM_STR_ALL(name),
+                                        name.size ? "." : "", CM_STR_ALL(text)),
                         path, depth + 1));
     }
     return CM_OK;

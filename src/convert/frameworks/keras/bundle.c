@@ -169,9 +169,8 @@ static enum cm_status visit(void *arg, struct cm_str key, struct cm_str value, s
 static enum cm_status map_shard(struct reading *r, uint64_t number, struct shard *out,
                                 struct cm_error *err)
 {
-    out->file =
-        cm_arena_printf(r->arena, "%.*s.data-%05llu-of-%05llu", (int)r->prefix.size, r->prefix.data,
-                        (unsigned long long)number, (unsigned long long)r->bundle->shards);
+    out->file = cm_arena_printf(r->arena, "%.*s.data-%05llu-of-%05llu", CM_STR_ALL(r->prefix),
+                                (unsigned long long)number, (unsigned long long)r->bundle->shards);
     return cm_place_map(r->place, out->file, &out->bytes, err);
 }
 
@@ -393,8 +392,7 @@ enum cm_status cm_bundle_read(struct cm_saved_place *place, struct cm_str prefix
                               struct cm_bundle *out, struct cm_error *err)
 {
     struct reading r = {.arena = place->arena, .place = place, .prefix = prefix, .bundle = out};
-    const struct cm_str name =
-        cm_arena_printf(place->arena, "%.*s.index", (int)prefix.size, prefix.data);
+    const struct cm_str name = cm_arena_printf(place->arena, "%.*s.index", CM_STR_ALL(prefix));
     struct cm_str index;
 
     *out = (struct cm_bundle){0};

@@ -77,8 +77,8 @@ static void set_path(struct cm_arena *arena, const struct cm_bundle_node *above,
     if (above->path.size == 0)
         node->path = child->name;
     else if (above->path.size + child->name.size < PATH_MAX_SIZE)
-        node->path = cm_arena_printf(arena, "%.*s/%.*s", (int)above->path.size, above->path.data,
-                                     (int)child->name.size, child->name.data);
+        node->path =
+            cm_arena_printf(arena, "%.*s/%.*s", CM_STR_ALL(above->path), CM_STR_ALL(child->name));
     else
         node->path = above->path;
 }

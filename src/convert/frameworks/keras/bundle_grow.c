@@ -59,8 +59,7 @@ static void set_variable(struct cm_bundle_writing *w, struct growing *g, size_t 
                          const struct cm_saved_tensor *tensor)
 {
     g->nodes.items[node].full_name = full_name;
-    g->nodes.items[node].key =
-        cm_arena_printf(w->arena, "%.*s" CM_BUNDLE_SUFFIX, (int)path.size, path.data);
+    g->nodes.items[node].key = cm_arena_printf(w->arena, "%.*s" CM_BUNDLE_SUFFIX, CM_STR_ALL(path));
     cm_bundle_add(w, g->nodes.items[node].key, tensor);
 }
 
@@ -125,11 +124,10 @@ static enum cm_status grow_optimizer(struct cm_bundle_writing *w, struct growing
                                    word);
                 const size_t node = new_child(w, g, list, cm_arena_printf(w->arena, "%zu", i));
                 add_child(w, g, variables, number, node);
-                set_variable(w, g, node,
-                             cm_arena_printf(w->arena, "optimizer/_variables/%zu", number),
-                             cm_arena_printf(w->arena, "%s/%.*s_%s", name, (int)weight.size,
-                                             weight.data, word),
-                             tensor);
+                set_variable(
+                    w, g, node, cm_arena_printf(w->arena, "optimizer/_variables/%zu", number),
+                    cm_arena_printf(w->arena, "%s/%.*s_%s", name, CM_STR_ALL(weight), word),
+                    tensor);
             }
             if (k + 1 == stride)
                 n += stride * group->names.count;
@@ -172,12 +170,9 @@ static void add_layer_variable(struct cm_bundle_writing *w, struct growing *g, s
             node = child_of(w, g, node, part);
             at = i + 1;
         }
-    size_t last = name.size;
-    while (last && name.data[last - 1] != '/')
-        last--;
-    const struct cm_str own = {name.data + last, name.size - last};
+    const struct cm_str own = cm_str_after_last(name, '/');
     const size_t variable = object_at(w, g, model, name);
-    const struct cm_str hidden = cm_arena_printf(w->arena, "_%.*s", (int)own.size, own.data);
+    const struct cm_str hidden = cm_arena_printf(w->arena, "_%.*s", CM_STR_ALL(own));
     *CM_PUSH(w->arena, &g->nodes.items[node].children) = (struct cm_bundle_child){own, variable};
     *CM_PUSH(w->arena, &g->nodes.items[node].children) = (struct cm_bundle_child){hidden, variable};
 }
@@ -223,10 +218,9 @@ enum cm_status cm_bundle_grow(struct cm_bundle_writing *w, struct cm_bundle_grap
             continue;
         const size_t node = object_at(w, &g, model, entry->name);
         if (!g.nodes.items[node].key.size)
-            set_variable(
-                w, &g, node,
-                cm_arena_printf(w->arena, "model/%.*s", (int)entry->name.size, entry->name.data),
-                entry->name, cm_bundle_tensor(w, "", entry->name));
+            set_variable(w, &g, node,
+                         cm_arena_printf(w->arena, "model/%.*s", CM_STR_ALL(entry->name)),
+                         entry->name, cm_bundle_tensor(w, "", entry->name));
     }
     add_layers(w, &g, model);
     if (saved->has_optimizer && saved->groups.count)

@@ -46,32 +46,17 @@ static struct cm_str latest(struct cm_saved_place *place, struct cm_str name)
     const char *end = memchr(begin, '"', text.size - (size_t)(begin - text.data));
     if (!end)
         return CM_STR_NONE;
-    const char *at = end;
-    while (at > begin && at[-1] != '/')
-        at--;
-    return (struct cm_str){at, (size_t)(end - at)};
+    return cm_str_after_last((struct cm_str){begin, (size_t)(end - begin)}, '/');
 }
 
 static bool has_index(struct cm_saved_place *place, struct cm_str prefix)
 {
-    const struct cm_str name =
-        cm_arena_printf(place->arena, "%.*s.index", (int)prefix.size, prefix.data);
+    const struct cm_str name = cm_arena_printf(place->arena, "%.*s.index", CM_STR_ALL(prefix));
     struct cm_str bytes;
 
     if (!prefix.size || (!place->file.size && !cm_place_has(place, name)))
         return false;
     return cm_place_map(place, name, &bytes, NULL) == CM_OK && cm_table_is(bytes);
-}
-
-/* The number that a name ends with; -1: none. */
-static int64_t number_behind(struct cm_str name)
-{
-    size_t at = name.size;
-    int64_t number;
-
-    while (at && name.data[at - 1] >= '0' && name.data[at - 1] <= '9')
-        at--;
-    return cm_str_to_int64((struct cm_str){name.data + at, name.size - at}, &number) ? number : -1;
 }
 
 /* Of a folder: what "checkpoint" says, or the bundle with the largest number. */
@@ -93,7 +78,8 @@ static struct cm_str find_prefix(struct cm_saved_place *place)
         const struct cm_str name = place->names.items[i];
         const struct cm_str prefix = cm_str_ends(name, ".index") ? prefix_of(name) : CM_STR_NONE;
 
-        if (prefix.size && (!best.size || number_behind(prefix) > number_behind(best)) &&
+        if (prefix.size &&
+            (!best.size || cm_str_number_at_end(prefix) > cm_str_number_at_end(best)) &&
             has_index(place, prefix))
             best = prefix;
     }
@@ -417,14 +403,10 @@ struct named_slot {
 /* Is key a slot of a weight that is there? */
 static bool find_slot(const struct reading *r, struct cm_str key, struct named_slot *out)
 {
-    size_t at = key.size;
-
-    while (at && key.data[at - 1] != '/')
-        at--;
-    if (at < 2 || at == key.size || key.data[at] < 'A' || key.data[at] > 'Z')
+    out->word = cm_str_after_last(key, '/');
+    out->weight = cm_str_before_last(key, '/');
+    if (!out->weight.size || !out->word.size || *out->word.data < 'A' || *out->word.data > 'Z')
         return false;
-    out->word = (struct cm_str){key.data + at, key.size - at};
-    out->weight = without(key, out->word.size + 1);
     out->rule = cm_keras_rule_of_slot(out->word);
     return (out->rule != CM_RULE_UNKNOWN || cm_str_is(out->word, "ExponentialMovingAverage")) &&
            cm_bundle_find(&r->bundle, out->weight);

@@ -152,19 +152,12 @@ static bool take_named(struct naming *n)
 
     for (size_t c = 0; list && c < list->children.count; c++) {
         const size_t node = list->children.items[c].node;
-        const struct cm_str name = n->graph->nodes[node].full_name;
-        const char *word = name.size ? memchr(name.data, '/', name.size) : NULL;
-        if (!word)
-            continue;
-        word++;
-        const char *end = name.data + name.size;
-        const char *rest = memchr(word, '/', (size_t)(end - word));
-        if (!rest)
-            continue;
-        const struct cm_str weight = {rest + 1, (size_t)(end - rest) - 1};
-        const uint64_t owner = cm_map_get(&n->full_names, weight, 0);
+        const struct cm_str slot = cm_str_after_first(n->graph->nodes[node].full_name, '/');
+        const struct cm_str weight = cm_str_after_first(slot, '/');
+        const uint64_t owner = weight.data ? cm_map_get(&n->full_names, weight, 0) : 0;
+
         if (owner) {
-            set_slot(n, node, (size_t)owner - 1, (struct cm_str){word, (size_t)(rest - word)});
+            set_slot(n, node, (size_t)owner - 1, cm_str_before_first(slot, '/'));
             found = true;
         }
     }
@@ -190,14 +183,6 @@ static bool is_below(struct cm_str path, struct cm_str above)
            path.data[above.size] == '/';
 }
 
-static struct cm_str after_first(struct cm_str path)
-{
-    const char *slash = path.size ? memchr(path.data, '/', path.size) : NULL;
-
-    return slash ? (struct cm_str){slash + 1, path.size - (size_t)(slash + 1 - path.data)}
-                 : CM_STR_NONE;
-}
-
 static bool try_weight(struct naming *n, const struct cm_map *weights, size_t slot,
                        struct cm_str path, struct cm_str word)
 {
@@ -220,24 +205,20 @@ static void take_twins(struct naming *n)
     for (size_t i = 0; i < graph->count; i++) {
         const struct cm_str path = graph->nodes[i].path;
 
-        if (n->shapes[i] && !is_below(path, above) && after_first(path).size)
-            *cm_map_insert(&weights, n->arena, after_first(path), NULL) = i;
+        if (n->shapes[i] && !is_below(path, above) && cm_str_after_first(path, '/').size)
+            *cm_map_insert(&weights, n->arena, cm_str_after_first(path, '/'), NULL) = i;
     }
     for (size_t i = 0; i < graph->count && above.size; i++) {
         const struct cm_str path = graph->nodes[i].path;
 
         if (!n->shapes[i] || !is_below(path, above) || n->roles->variables[i].use != CM_USE_NONE)
             continue;
-        const struct cm_str rest = {path.data + above.size + 1, path.size - above.size - 1};
-        const struct cm_str tail = after_first(rest), head = cm_str_before_last(rest, '/');
-        if (try_weight(n, &weights, i, rest, CM_STR("")))
-            continue;
-        const struct cm_str first = {rest.data, tail.size ? rest.size - tail.size - 1 : 0};
-        if (try_weight(n, &weights, i, tail, first))
-            continue;
-        const struct cm_str last = {rest.data + head.size + 1, rest.size - head.size - 1};
-        if (head.size)
-            (void)try_weight(n, &weights, i, head, last);
+        const struct cm_str rest = cm_str_from(path, above.size + 1);
+        if (!try_weight(n, &weights, i, rest, CM_STR("")) &&
+            !try_weight(n, &weights, i, cm_str_after_first(rest, '/'),
+                        cm_str_before_first(rest, '/')))
+            (void)try_weight(n, &weights, i, cm_str_before_last(rest, '/'),
+                             cm_str_after_last(rest, '/'));
     }
 }
 
@@ -253,10 +234,7 @@ static void take_optimizer(struct naming *n)
     for (size_t i = 0; i < CM_COUNT(setting_names); i++) /* Keras 2: settings are variables */
         if (cm_bundle_child(n->graph, optimizer, "iter"))
             set_use(n, variable_in(n, optimizer, &setting_names[i], 1), CM_USE_SETTING);
-    const struct cm_str name = step->full_name;
-    const char *slash = name.size ? memchr(name.data, '/', name.size) : NULL;
-    if (slash)
-        n->roles->optimizer_name = (struct cm_str){name.data, (size_t)(slash - name.data)};
+    n->roles->optimizer_name = cm_str_before_first(step->full_name, '/');
     if (take_slots(n) || take_lists(n) || take_named(n) ||
         cm_bundle_child(n->graph, optimizer, "_variables"))
         return;

@@ -60,8 +60,7 @@ static void index_tensors(struct cm_bundle_writing *w)
             continue;
         uint64_t *found = cm_map_insert(
             &w->tensors, w->arena,
-            cm_arena_printf(w->arena, "%s %.*s", kind, (int)entry->name.size, entry->name.data),
-            NULL);
+            cm_arena_printf(w->arena, "%s %.*s", kind, CM_STR_ALL(entry->name)), NULL);
         if (!*found || entry->role == CM_SAVED_MASTER)
             *found = i + 1;
     }
@@ -70,8 +69,8 @@ static void index_tensors(struct cm_bundle_writing *w)
 const struct cm_saved_tensor *cm_bundle_tensor(struct cm_bundle_writing *w, const char *kind,
                                                struct cm_str name)
 {
-    const uint64_t found = cm_map_get(
-        &w->tensors, cm_arena_printf(w->arena, "%s %.*s", kind, (int)name.size, name.data), 0);
+    const uint64_t found =
+        cm_map_get(&w->tensors, cm_arena_printf(w->arena, "%s %.*s", kind, CM_STR_ALL(name)), 0);
 
     return found ? w->saved->entries.items[found - 1].tensor : NULL;
 }

@@ -79,14 +79,10 @@ static void add_layer(struct reading *r, const struct cm_hdf5_object *layer)
  * "dense/kernel". */
 static bool add_slot(struct reading *r, struct cm_str name, struct cm_saved_tensor *tensor)
 {
-    const char *slash = memchr(name.data, '/', name.size);
+    const struct cm_str rest = cm_str_after_first(name, '/');
 
-    if (!slash)
-        return false;
-    const struct cm_str rest = {slash + 1, name.size - (size_t)(slash + 1 - name.data)};
     for (size_t at = rest.size; at-- > 1;) {
-        const struct cm_str weight = {rest.data, at},
-                            word = {rest.data + at + 1, rest.size - at - 1};
+        const struct cm_str weight = {rest.data, at}, word = cm_str_from(rest, at + 1);
         const uint64_t *owner;
 
         if ((rest.data[at] != '/' && rest.data[at] != '_') ||

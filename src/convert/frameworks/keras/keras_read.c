@@ -40,7 +40,7 @@ static struct cm_str find_archive(struct cm_saved_place *place)
 
     if (head.size < NAME_AT || !cm_str_starts(head, "PK\x03\x04"))
         return CM_STR_NONE;
-    const struct cm_str member = {head.data + NAME_AT, head.size - NAME_AT};
+    const struct cm_str member = cm_str_from(head, NAME_AT);
     return cm_str_starts(member, "metadata.json") || cm_str_starts(member, "config.json")
                ? name
                : CM_STR_NONE;

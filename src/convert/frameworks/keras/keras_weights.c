@@ -38,10 +38,9 @@ static struct cm_str name_attribute(const struct cm_hdf5_object *vars)
 
 static struct cm_str joined(struct cm_arena *arena, struct cm_str a, struct cm_str b)
 {
-    return !a.size ? b
-           : !b.size
-               ? a
-               : cm_arena_printf(arena, "%.*s/%.*s", (int)a.size, a.data, (int)b.size, b.data);
+    return !a.size   ? b
+           : !b.size ? a
+                     : cm_arena_printf(arena, "%.*s/%.*s", CM_STR_ALL(a), CM_STR_ALL(b));
 }
 
 /* The last address of a group: space that became free is used again, but not for all of it. */

@@ -41,15 +41,14 @@ static void index_entries(struct writing *w)
         const struct cm_saved_entry *entry = &w->saved->entries.items[i];
 
         if (entry->role == CM_SAVED_SLOT && entry->meaning)
-            *cm_map_insert(&w->slots, w->arena,
-                           cm_arena_printf(w->arena, "%s %.*s", entry->meaning,
-                                           (int)entry->name.size, entry->name.data),
-                           NULL) = i + 1;
-        else if (entry->role == CM_SAVED_AVERAGE)
             *cm_map_insert(
                 &w->slots, w->arena,
-                cm_arena_printf(w->arena, "average %.*s", (int)entry->name.size, entry->name.data),
+                cm_arena_printf(w->arena, "%s %.*s", entry->meaning, CM_STR_ALL(entry->name)),
                 NULL) = i + 1;
+        else if (entry->role == CM_SAVED_AVERAGE)
+            *cm_map_insert(&w->slots, w->arena,
+                           cm_arena_printf(w->arena, "average %.*s", CM_STR_ALL(entry->name)),
+                           NULL) = i + 1;
         else if (entry->role == CM_SAVED_MASTER || !cm_map_get(&w->entries, entry->name, 0))
             *cm_map_insert(&w->entries, w->arena, entry->name, NULL) = i + 1;
     }
@@ -109,13 +108,6 @@ static enum cm_status add_as_before(struct writing *w, const struct cm_item *lay
 
 /* ---- from names alone ---- */
 
-static struct cm_str last_of(struct cm_str name)
-{
-    const size_t skip = cm_str_before_last(name, '/').size;
-
-    return skip ? (struct cm_str){name.data + skip + 1, name.size - skip - 1} : name;
-}
-
 /* The name that all layers begin with: the model's. */
 static struct cm_str common_model(const struct writing *w)
 {
@@ -170,15 +162,16 @@ static enum cm_status add_layer(struct writing *w, struct cm_map *classes, struc
     bool is_cell, added;
 
     for (size_t i = 1; i < layer->count; i++) /* few: put in order by insertion */
-        for (size_t k = i; k > 0 && rank_of(last_of(layer->variables[k]->name)) <
-                                        rank_of(last_of(layer->variables[k - 1]->name));
+        for (size_t k = i;
+             k > 0 && rank_of(cm_str_after_last(layer->variables[k]->name, '/')) <
+                          rank_of(cm_str_after_last(layer->variables[k - 1]->name, '/'));
              k--) {
             const struct cm_saved_entry *swapped = layer->variables[k];
             layer->variables[k] = layer->variables[k - 1];
             layer->variables[k - 1] = swapped;
         }
     for (size_t i = 0; i < layer->count; i++) {
-        names[i] = last_of(layer->variables[i]->name);
+        names[i] = cm_str_after_last(layer->variables[i]->name, '/');
         shapes[i] = layer->variables[i]->tensor->shape;
     }
     const char *class_name = cm_keras_guess_class(names, shapes, layer->count, &is_cell);
@@ -199,16 +192,16 @@ static enum cm_status add_layer(struct writing *w, struct cm_map *classes, struc
     path = added ? cm_arena_printf(w->arena, "layers/%s", class_name)
                  : cm_arena_printf(w->arena, "layers/%s_%llu", class_name,
                                    (unsigned long long)++*seen);
-    struct cm_str own = last_of(layer->name);
+    struct cm_str own = cm_str_after_last(layer->name, '/');
     if (is_cell) { /* "lstm/lstm_cell/kernel" */
-        add(w, cm_arena_printf(w->arena, "%.*s/vars", (int)path.size, path.data), NULL,
-            last_of(cm_str_before_last(layer->name, '/')));
-        path = cm_arena_printf(w->arena, "%.*s/cell", (int)path.size, path.data);
+        add(w, cm_arena_printf(w->arena, "%.*s/vars", CM_STR_ALL(path)), NULL,
+            cm_str_after_last(cm_str_before_last(layer->name, '/'), '/'));
+        path = cm_arena_printf(w->arena, "%.*s/cell", CM_STR_ALL(path));
     }
-    path = cm_arena_printf(w->arena, "%.*s/vars", (int)path.size, path.data);
+    path = cm_arena_printf(w->arena, "%.*s/vars", CM_STR_ALL(path));
     add(w, path, NULL, own);
     for (size_t i = 0; i < layer->count; i++)
-        add_array(w, cm_arena_printf(w->arena, "%.*s/%zu", (int)path.size, path.data, i),
+        add_array(w, cm_arena_printf(w->arena, "%.*s/%zu", CM_STR_ALL(path), i),
                   layer->variables[i]->tensor);
     return CM_OK;
 }
@@ -282,7 +275,7 @@ static enum cm_status add_optimizer(struct writing *w, struct cm_str name, bool 
                 const struct cm_saved_entry *slot = entry_of(
                     w, &w->slots,
                     cm_arena_printf(w->arena, "%s %.*s", meaning ? meaning : runs[r].words[k],
-                                    (int)weight.size, weight.data));
+                                    CM_STR_ALL(weight)));
 
                 if (!slot)
                     return cm_fail(w->err, CM_NOT_FOUND, "'%.*s' has no %.*s", CM_STR_FMT(weight),

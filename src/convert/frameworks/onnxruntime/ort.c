@@ -292,8 +292,7 @@ static enum cm_status read_buffer(struct ort *o)
                        (long long)version);
     o->is_nominal = cm_fb_int(module, CM_ORT_IS_NOMINAL, 1, 0);
     if (cm_fb_int(module, CM_ORT_IS_EXTERNAL, 1, 0)) {
-        const struct cm_str name =
-            cm_arena_printf(o->arena, "%.*s.data", (int)o->file.size, o->file.data);
+        const struct cm_str name = cm_arena_printf(o->arena, "%.*s.data", CM_STR_ALL(o->file));
 
         CM_TRY(cm_place_map(o->place, name, &o->outside, o->err));
     }

@@ -95,7 +95,7 @@ static void put_module(struct ort_writer *w, size_t place)
 
 static struct cm_str slot_key(struct cm_arena *arena, struct cm_str name, size_t number)
 {
-    return cm_arena_printf(arena, "%.*s:%zu", (int)name.size, name.data, number);
+    return cm_arena_printf(arena, "%.*s:%zu", CM_STR_ALL(name), number);
 }
 
 static void put_state(struct ort_writer *w, size_t place, struct cm_str name)

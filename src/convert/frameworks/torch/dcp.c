@@ -227,7 +227,7 @@ static enum cm_status find_container(struct folder *folder, const struct cm_item
         const struct cm_str shown = cm_item_json(arena, key, 0);
         bool added;
 
-        text = cm_arena_printf(arena, "%.*s%c%.*s", (int)text.size, text.data, 1,
+        text = cm_arena_printf(arena, "%.*s%c%.*s", CM_STR_ALL(text), 1,
                                (int)cm_min_size(shown.size, 100000), shown.data);
         uint64_t *known = cm_map_insert(&folder->containers, arena, text, &added);
         if (added) {

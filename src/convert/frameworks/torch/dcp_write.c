@@ -161,11 +161,11 @@ static enum cm_status write_tree(struct writing *w, struct cm_str path, const st
             cm_item_append(w->arena, longer, cm_item_at(keys, k));
         cm_item_append(w->arena, longer,
                        key ? cm_item_text(w->arena, text) : cm_item_int(w->arena, (int64_t)i));
-        CM_TRY(write_tree(w,
-                          depth ? cm_arena_printf(w->arena, "%.*s.%.*s", (int)path.size, path.data,
-                                                  (int)text.size, text.data)
-                                : text,
-                          longer, item->entries.items[i].value, depth + 1));
+        CM_TRY(write_tree(
+            w,
+            depth ? cm_arena_printf(w->arena, "%.*s.%.*s", CM_STR_ALL(path), CM_STR_ALL(text))
+                  : text,
+            longer, item->entries.items[i].value, depth + 1));
     }
     return CM_OK;
 }

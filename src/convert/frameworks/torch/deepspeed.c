@@ -43,11 +43,10 @@ static int recognize(struct cm_saved_place *place)
     return 0;
 }
 
+/* With its slash. */
 static struct cm_str folder_of(struct cm_str name)
 {
-    while (name.size && name.data[name.size - 1] != '/')
-        name.size--;
-    return name;
+    return (struct cm_str){name.data, name.size - cm_str_after_last(name, '/').size};
 }
 
 /* The folder that `latest` names, or the only one with such files. */
@@ -63,7 +62,7 @@ static enum cm_status find_tag(struct cm_zero *zero)
             text.size--;
         if (text.size > 200)
             return cm_fail(zero->err, CM_BAD_MODEL, "'latest' does not hold the name of a folder");
-        zero->folder = cm_arena_printf(place->arena, "%.*s/", (int)text.size, text.data);
+        zero->folder = cm_arena_printf(place->arena, "%.*s/", CM_STR_ALL(text));
         return CM_OK;
     }
     for (size_t i = 0; i < place->names.count; i++) {

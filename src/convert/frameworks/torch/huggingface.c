@@ -42,8 +42,7 @@ static struct cm_str newest(const struct cm_saved_place *place)
         if (!slash || !cm_str_starts(name, "checkpoint-"))
             continue;
         name.size = (size_t)(slash - name.data);
-        if (cm_str_to_int64((struct cm_str){name.data + 11, name.size - 11}, &number) &&
-            number > most) {
+        if (cm_str_to_int64(cm_str_from(name, 11), &number) && number > most) {
             most = number;
             best = name;
         }

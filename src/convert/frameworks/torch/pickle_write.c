@@ -65,12 +65,10 @@ static enum cm_status put_text(struct cm_pickle_writer *w, struct cm_str text, s
 /* "torch._utils._rebuild_tensor_v2": the last part is the name; written once, then remembered. */
 static enum cm_status put_name(struct cm_pickle_writer *w, struct cm_str name, struct cm_error *err)
 {
-    size_t dot = name.size;
+    const struct cm_str module = cm_str_before_last(name, '.'), last = cm_str_after_last(name, '.');
     bool added;
 
-    while (dot > 0 && name.data[dot - 1] != '.')
-        dot--;
-    if (dot < 2 || dot == name.size || memchr(name.data, '\n', name.size))
+    if (!module.size || !last.size || memchr(name.data, '\n', name.size))
         return cm_fail(err, CM_UNSUPPORTED, "the class '%.*s' cannot be written", CM_STR_FMT(name));
     uint64_t *memo = cm_map_insert(&w->names, w->arena, name, &added);
     if (!added) {
@@ -79,9 +77,9 @@ static enum cm_status put_name(struct cm_pickle_writer *w, struct cm_str name, s
     }
     *memo = w->names.count - 1;
     put_op(w, 'c');
-    put(w, name.data, dot - 1);
+    put(w, module.data, module.size);
     put_op(w, '\n');
-    put(w, name.data + dot, name.size - dot);
+    put(w, last.data, last.size);
     put_op(w, '\n');
     put_number(w, 'r', *memo, 4);
     return CM_OK;

@@ -9,10 +9,8 @@ static const char snapshot[] = "checkpoint_manager_snapshot.json";
 
 static bool is_checkpoint(const struct cm_saved_place *place)
 {
-    const char *slash = place->folder.size ? strrchr(cm_str_text(place->folder), '/') : NULL;
-    const char *name = slash ? slash + 1 : place->folder.data;
-
-    return !place->file.size && strncmp(name, "checkpoint_", 11) == 0 &&
+    return !place->file.size &&
+           cm_str_starts(cm_str_after_last(place->folder, '/'), "checkpoint_") &&
            (cm_place_has(place, CM_STR(".metadata.json")) ||
             cm_place_has(place, CM_STR(".is_checkpoint")));
 }

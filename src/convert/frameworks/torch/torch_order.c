@@ -178,14 +178,8 @@ static int place_in(const char *row, struct cm_str name)
 /* name without the number at its end, and the number (-1: none). */
 static struct cm_str split_number(struct cm_str name, int64_t *number)
 {
-    struct cm_str stem = name;
-
-    while (stem.size && stem.data[stem.size - 1] >= '0' && stem.data[stem.size - 1] <= '9')
-        stem.size--;
-    if (stem.size == name.size ||
-        !cm_str_to_int64((struct cm_str){name.data + stem.size, name.size - stem.size}, number))
-        *number = -1;
-    return stem;
+    *number = cm_str_number_at_end(name);
+    return (struct cm_str){name.data, name.size - cm_str_digits_at_end(name)};
 }
 
 static bool is_number(struct cm_str name)
@@ -224,8 +218,7 @@ static bool recurrent_place(struct cm_str name, int64_t *out)
     name.size -= reverse ? 8 : 0;
     for (size_t i = 0; i < CM_COUNT(heads); i++) {
         const size_t size = strlen(heads[i]);
-        if (cm_str_starts(name, heads[i]) &&
-            cm_str_to_int64((struct cm_str){name.data + size, name.size - size}, &layer) &&
+        if (cm_str_starts(name, heads[i]) && cm_str_to_int64(cm_str_from(name, size), &layer) &&
             layer >= 0 && layer < 1000000) {
             *out = 16 * layer + 8 * reverse + (int64_t)i;
             return true;
@@ -369,23 +362,15 @@ static size_t module_of(struct cm_torch_order *order, struct cm_map *paths, stru
         i += name.size + 1;
     }
     uint64_t *kind = cm_map_insert(kinds, order->arena, (struct cm_str){alike, size}, &added);
+    const struct cm_str name = cm_str_after_last(path, '.');
     if (added) {
-        size_t begin = path.size;
-        while (begin > 0 && path.data[begin - 1] != '.')
-            begin--;
         *kind = order->kinds.count;
-        *CM_PUSH(order->arena, &order->kinds) =
-            (struct kind){.called = {path.data + begin, path.size - begin}};
+        *CM_PUSH(order->arena, &order->kinds) = (struct kind){.called = name};
     }
     order->modules.items[number].kind = (size_t)*kind;
-    size_t cut = path.size;
-    while (cut > 0 && path.data[cut - 1] != '.')
-        cut--;
     if (path.size == 0)
         return number;
-    const size_t parent =
-        module_of(order, paths, kinds, (struct cm_str){path.data, cut ? cut - 1 : 0});
-    const struct cm_str name = {path.data + cut, path.size - cut};
+    const size_t parent = module_of(order, paths, kinds, cm_str_before_last(path, '.'));
     struct module *above = &order->modules.items[parent];
     struct kind *of = &order->kinds.items[above->kind];
     size_t rank = 0;
@@ -428,10 +413,7 @@ struct cm_torch_order *cm_torch_order_new(struct cm_arena *arena,
     module_of(order, &paths, &kinds, CM_STR(""));
     for (size_t i = 0; i < count; i++) {
         const struct cm_str name = weights[i].name;
-        size_t cut = name.size, depth = 0;
-
-        while (cut > 0 && name.data[cut - 1] != '.')
-            cut--;
+        size_t cut = name.size - cm_str_after_last(name, '.').size, depth = 0;
         for (size_t k = 0; k < cut; k++)
             depth += name.data[k] == '.';
         if (depth > DEPTH_MAX)

@@ -36,11 +36,7 @@ enum cm_dtype cm_torch_dtype(struct cm_str name)
 {
     if (!cm_str_starts(name, "torch."))
         return CM_UNDEFINED;
-    for (size_t i = name.size; i-- > 0;)
-        if (name.data[i] == '.') {
-            name = (struct cm_str){name.data + i + 1, name.size - i - 1};
-            break;
-        }
+    name = cm_str_after_last(name, '.');
     for (size_t i = 0; i < CM_COUNT(torch_types); i++)
         if (cm_str_is(name, torch_types[i].name) ||
             (torch_types[i].storage && cm_str_is(name, torch_types[i].storage)))

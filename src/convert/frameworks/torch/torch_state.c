@@ -88,9 +88,9 @@ static void take_module(struct cm_saved *saved, const struct cm_item *module, st
                 saved->entries.count >= CM_ITEM_WALK_MAX)
                 continue;
             const struct cm_str full =
-                path.size ? cm_arena_printf(saved->arena, "%.*s.%.*s", (int)path.size, path.data,
-                                            (int)name.size, name.data)
-                          : name;
+                path.size
+                    ? cm_arena_printf(saved->arena, "%.*s.%.*s", CM_STR_ALL(path), CM_STR_ALL(name))
+                    : name;
             if (k == 2 && is_module(entry->value))
                 take_module(saved, entry->value, full, depth + 1);
             else if (k == 1 && entry->value->kind == CM_ITEM_TENSOR)
