@@ -177,6 +177,31 @@ double cm_item_real_or(const struct cm_item *item, double otherwise)
     return cm_item_is_real(item, &real) ? real : otherwise;
 }
 
+double cm_item_get_real(const struct cm_item *item, const char *key, double otherwise)
+{
+    return cm_item_real_or(cm_item_get(item, key), otherwise);
+}
+
+struct cm_str cm_item_text_or_none(const struct cm_item *item)
+{
+    return item && item->kind == CM_ITEM_TEXT ? item->text : CM_STR("");
+}
+
+struct cm_str cm_item_get_text(const struct cm_item *item, const char *key)
+{
+    return cm_item_text_or_none(cm_item_get(item, key));
+}
+
+struct cm_str cm_item_key(struct cm_arena *arena, const struct cm_item *item, size_t index)
+{
+    const struct cm_item *key = item->entries.items[index].key;
+    struct cm_str text;
+
+    if (!key)
+        return cm_arena_printf(arena, "%zu", index);
+    return cm_item_is_text(key, &text) ? text : cm_item_json(arena, key, 100);
+}
+
 bool cm_item_is_a(const struct cm_item *item, const char *class_name)
 {
     if (!item || item->kind != CM_ITEM_OBJECT)

@@ -75,6 +75,12 @@ bool cm_item_is_int(const struct cm_item *item, int64_t *out);
 bool cm_item_is_bool(const struct cm_item *item, bool *out);
 bool cm_item_is_text(const struct cm_item *item, struct cm_str *out);
 double cm_item_real_or(const struct cm_item *item, double otherwise);
+double cm_item_get_real(const struct cm_item *item, const char *key, double otherwise);
+/* The text that an item is, or that is under a key; empty where there is none. */
+struct cm_str cm_item_text_or_none(const struct cm_item *item);
+struct cm_str cm_item_get_text(const struct cm_item *item, const char *key);
+/* The key of an entry of a map, as JSON where it is not a text; of a list its number. */
+struct cm_str cm_item_key(struct cm_arena *arena, const struct cm_item *item, size_t index);
 /* Is it an object of this class; with only the last part of the name? */
 bool cm_item_is_a(const struct cm_item *item, const char *class_name);
 

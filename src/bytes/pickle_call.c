@@ -230,15 +230,13 @@ static enum cm_status call_scalar(struct cm_pickle_call *call, struct cm_item **
 /* numpy.core.numeric._frombuffer(bytes, dtype, shape, order). */
 static enum cm_status call_frombuffer(struct cm_pickle_call *call, struct cm_item **out)
 {
-    struct cm_str order = CM_STR_NONE;
-
     CM_TRY(call_object(call, out));
     if (!cm_pickle_is_list(call->arguments, 3))
         return cm_pickle_bad_arguments(call);
-    (void)cm_item_is_text(cm_pickle_argument(call, 3), &order);
     return numpy_tensor(call->pickle, *out, cm_pickle_argument(call, 2),
                         cm_pickle_argument(call, 1), cm_pickle_argument(call, 0),
-                        cm_str_is(order, "F"), call->err);
+                        cm_str_is(cm_item_text_or_none(cm_pickle_argument(call, 3)), "F"),
+                        call->err);
 }
 
 /* ---- the names ---- */

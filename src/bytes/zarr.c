@@ -45,9 +45,8 @@ static enum cm_status set_packing(struct zarr *z, const struct cm_item *name, st
         const char *name;
         enum cm_packing packing;
     } packings[] = {{"zstd", CM_PACKED_ZSTD}, {"zlib", CM_PACKED_ZLIB}, {"gzip", CM_PACKED_GZIP}};
-    struct cm_str text = CM_STR_NONE;
+    const struct cm_str text = cm_item_text_or_none(name);
 
-    (void)cm_item_is_text(name, &text);
     for (size_t i = 0; i < CM_COUNT(packings); i++)
         if (cm_str_is(text, packings[i].name)) {
             z->packing = packings[i].packing;
@@ -64,10 +63,9 @@ static enum cm_status set_common(struct zarr *z, const struct cm_item *descripti
                                  struct cm_error *err)
 {
     const struct cm_item *fill = cm_item_get(description, "fill_value");
-    struct cm_str name = CM_STR_NONE;
+    const struct cm_str name = cm_item_text_or_none(type);
     int64_t count;
 
-    (void)cm_item_is_text(type, &name);
     if (!cm_numpy_dtype(name, &z->tensor->dtype))
         return cm_fail(err, CM_UNSUPPORTED, "arrays of type '%.*s' are not read", CM_STR_FMT(name));
     if (!to_shape(cm_item_get(description, "shape"), &z->tensor->shape, 0) ||
@@ -83,16 +81,13 @@ static enum cm_status describe_2(struct zarr *z, const struct cm_item *descripti
 {
     const struct cm_item *compressor = cm_item_get(description, "compressor");
     const struct cm_item *filters = cm_item_get(description, "filters");
-    struct cm_str order = CM_STR("C"), separator = CM_STR(".");
 
     CM_TRY(set_common(z, description, cm_item_get(description, "dtype"),
                       cm_item_get(description, "chunks"), err));
-    (void)cm_item_is_text(cm_item_get(description, "order"), &order);
-    (void)cm_item_is_text(cm_item_get(description, "dimension_separator"), &separator);
     if (cm_item_count(filters))
         return cm_fail(err, CM_UNSUPPORTED, "arrays with filters are not read");
-    z->columns_first = cm_str_is(order, "F");
-    z->separator = cm_str_is(separator, "/") ? '/' : '.';
+    z->columns_first = cm_str_is(cm_item_get_text(description, "order"), "F");
+    z->separator = cm_str_is(cm_item_get_text(description, "dimension_separator"), "/") ? '/' : '.';
     return compressor && compressor->kind != CM_ITEM_NONE
                ? set_packing(z, cm_item_get(compressor, "id"), err)
                : CM_OK;
@@ -144,12 +139,12 @@ static enum cm_status describe_3(struct zarr *z, const struct cm_item *descripti
 {
     const struct cm_item *grid = cm_item_get(description, "chunk_grid");
     const struct cm_item *keys = cm_item_get(description, "chunk_key_encoding");
-    struct cm_str separator = CM_STR_NONE;
+    const struct cm_str separator =
+        cm_item_text_or_none(cm_item_path(keys, "configuration.separator"));
 
     CM_TRY(set_common(z, description, cm_item_get(description, "data_type"),
                       cm_item_path(grid, "configuration.chunk_shape"), err));
     z->has_prefix = !is_named(keys, "v2");
-    (void)cm_item_is_text(cm_item_path(keys, "configuration.separator"), &separator);
     z->separator = separator.size == 1 ? separator.data[0] : z->has_prefix ? '/' : '.';
     return set_codecs(z, cm_item_get(description, "codecs"), false, err);
 }

@@ -160,10 +160,9 @@ static enum cm_status get_reals(struct cm_arena *arena, const struct cm_item *ma
 static enum cm_status read_phase(struct cm_arena *arena, const struct cm_item *map, size_t n_groups,
                                  struct cm_phase *phase, struct cm_error *err)
 {
-    struct cm_str word = CM_STR("");
+    const struct cm_str word = cm_item_get_text(map, "shape");
     size_t count;
 
-    (void)cm_item_is_text(cm_item_get(map, "shape"), &word);
     const int shape = cm_phase_named(word);
     if (shape < 0)
         return cm_fail(err, CM_BAD_MODEL, "a phase of a schedule has no shape '%.*s'",
@@ -171,10 +170,10 @@ static enum cm_status read_phase(struct cm_arena *arena, const struct cm_item *m
     phase->shape = (enum cm_phase_shape)shape;
     if (!is_count(cm_item_get(map, "first"), 0, &phase->first))
         return cm_fail(err, CM_BAD_MODEL, "a phase of a schedule does not say when it begins");
-    phase->length = cm_item_real_or(cm_item_get(map, "length"), 0);
-    phase->factor = cm_item_real_or(cm_item_get(map, "factor"), 0);
-    phase->is_stepped = cm_item_real_or(cm_item_get(map, "stepped"), 0) != 0;
-    phase->swings_back = cm_item_real_or(cm_item_get(map, "swings_back"), 0) != 0;
+    phase->length = cm_item_get_real(map, "length", 0);
+    phase->factor = cm_item_get_real(map, "factor", 0);
+    phase->is_stepped = cm_item_get_real(map, "stepped", 0) != 0;
+    phase->swings_back = cm_item_get_real(map, "swings_back", 0) != 0;
     CM_TRY(get_reals(arena, map, "from", n_groups, &phase->from, &count, err));
     CM_TRY(get_reals(arena, map, "to", n_groups, &phase->to, &count, err));
     CM_TRY(get_reals(arena, map, "rates", n_groups, &phase->rates, &phase->n_rates, err));

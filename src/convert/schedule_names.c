@@ -11,7 +11,7 @@ struct named {
 
 static double setting(const struct named *named, const char *key, double otherwise)
 {
-    return cm_item_real_or(cm_item_get(named->more, key), otherwise);
+    return cm_item_get_real(named->more, key, otherwise);
 }
 
 static bool is_set(const struct named *named, const char *key, const char *value)

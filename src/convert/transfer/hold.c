@@ -225,14 +225,6 @@ enum cm_status cm_hold_keep(struct cm_model_file *file, size_t entry,
     return CM_OK;
 }
 
-static struct cm_str text_at(const struct cm_item *item, const char *key)
-{
-    struct cm_str text = CM_STR("");
-
-    (void)cm_item_is_text(cm_item_get(item, key), &text);
-    return text;
-}
-
 enum cm_status cm_hold_read_kept(struct cm_arena *arena, const struct cm_model_file *file,
                                  size_t entry, struct cm_held_tensor **out, size_t *count,
                                  struct cm_error *err)
@@ -246,8 +238,8 @@ enum cm_status cm_hold_read_kept(struct cm_arena *arena, const struct cm_model_f
     *out = CM_NEW_ARRAY(arena, struct cm_held_tensor, cm_item_count(list) + 1);
     for (size_t i = 0; i < cm_item_count(list); i++) {
         const struct cm_item *map = cm_item_at(list, i);
-        const int role = cm_role_named(text_at(map, "role"));
-        const struct cm_str name = text_at(map, "initializer");
+        const int role = cm_role_named(cm_item_get_text(map, "role"));
+        const struct cm_str name = cm_item_get_text(map, "initializer");
         const struct cm_tensor_proto *tensor = NULL;
 
         for (size_t k = graph->initializer.count; !tensor && k > 0; k--)
@@ -258,9 +250,9 @@ enum cm_status cm_hold_read_kept(struct cm_arena *arena, const struct cm_model_f
                            CM_HOLD_PREFIX "kept: entry %zu names the initializer '%.*s', %s", i,
                            CM_STR_FMT(name), tensor ? "and no role" : "which is not there");
         (*out)[(*count)++] = (struct cm_held_tensor){.role = (enum cm_saved_role)role,
-                                                     .name = text_at(map, "name"),
-                                                     .slot = text_at(map, "slot"),
-                                                     .meaning = text_at(map, "meaning"),
+                                                     .name = cm_item_get_text(map, "name"),
+                                                     .slot = cm_item_get_text(map, "slot"),
+                                                     .meaning = cm_item_get_text(map, "meaning"),
                                                      .tensor = tensor};
     }
     return CM_OK;
@@ -274,13 +266,14 @@ static enum cm_status read_optimizer(struct cm_saved *saved, const struct cm_ite
     const struct cm_item *groups = cm_item_get(item, "groups"), *clip = cm_item_get(item, "clip");
 
     saved->has_optimizer = true;
-    saved->optimizer = text_at(item, "name");
-    const int rule = cm_rule_named(text_at(item, "rule"));
-    const int arithmetic = cm_arithmetic_named(text_at(item, "arithmetic"));
+    saved->optimizer = cm_item_get_text(item, "name");
+    const int rule = cm_rule_named(cm_item_get_text(item, "rule"));
+    const int arithmetic = cm_arithmetic_named(cm_item_get_text(item, "arithmetic"));
     if (rule < 0 || arithmetic < 0)
         return cm_fail(err, CM_BAD_MODEL,
                        CM_HOLD_PREFIX "optimizer: there is no rule '%.*s' of '%.*s'",
-                       CM_STR_FMT(text_at(item, "rule")), CM_STR_FMT(text_at(item, "arithmetic")));
+                       CM_STR_FMT(cm_item_get_text(item, "rule")),
+                       CM_STR_FMT(cm_item_get_text(item, "arithmetic")));
     saved->rule = (enum cm_update_rule)rule;
     saved->arithmetic = (enum cm_arithmetic)arithmetic;
     for (size_t i = 0; i < cm_item_count(groups); i++) {
@@ -296,7 +289,7 @@ static enum cm_status read_optimizer(struct cm_saved *saved, const struct cm_ite
                 *CM_PUSH(saved->arena, &group->names) = name;
     }
     if (clip) {
-        const int kind = cm_clip_named(text_at(clip, "kind"));
+        const int kind = cm_clip_named(cm_item_get_text(clip, "kind"));
 
         if (kind < 0 || !cm_item_is_real(cm_item_get(clip, "limit"), &saved->clip.limit))
             return cm_fail(err, CM_BAD_MODEL, CM_HOLD_PREFIX "optimizer: clip is not understood");
@@ -304,16 +297,16 @@ static enum cm_status read_optimizer(struct cm_saved *saved, const struct cm_ite
     }
     (void)cm_item_is_int(cm_item_get(item, "accumulate"), &saved->accumulate);
     (void)cm_item_is_int(cm_item_get(item, "ranks"), &saved->ranks);
-    saved->loss_scale = cm_item_real_or(cm_item_get(item, "loss_scale"), NAN);
+    saved->loss_scale = cm_item_get_real(item, "loss_scale", NAN);
     return CM_OK;
 }
 
 static enum cm_status read_schedule(struct cm_saved *saved, const struct cm_item *item,
                                     struct cm_error *err)
 {
-    const struct cm_str known = text_at(item, "known");
+    const struct cm_str known = cm_item_get_text(item, "known");
 
-    saved->schedule_name = text_at(item, "name");
+    saved->schedule_name = cm_item_get_text(item, "name");
     const int place = cm_str_place(known, knowns, CM_COUNT(knowns));
     if (place >= 0)
         saved->schedule_known = (enum cm_schedule_known)place;
@@ -354,9 +347,9 @@ enum cm_status cm_hold_read(struct cm_arena *arena, const struct cm_model_file *
     const struct cm_entries *entries = &graph->metadata_props;
     CM_TRY(entry_item(arena, entries, CM_HOLD_PREFIX "source", &item, err));
     if (item) {
-        saved->system = cm_arena_str(arena, text_at(item, "system")).data;
-        saved->format = cm_arena_str(arena, text_at(item, "format")).data;
-        saved->version = text_at(item, "version");
+        saved->system = cm_arena_str(arena, cm_item_get_text(item, "system")).data;
+        saved->format = cm_arena_str(arena, cm_item_get_text(item, "format")).data;
+        saved->version = cm_item_get_text(item, "version");
     }
     CM_TRY(entry_item(arena, entries, CM_HOLD_PREFIX "optimizer", &item, err));
     if (item)
@@ -367,7 +360,7 @@ enum cm_status cm_hold_read(struct cm_arena *arena, const struct cm_model_file *
     CM_TRY(entry_item(arena, entries, CM_HOLD_PREFIX "position", &item, err));
     if (item) {
         (void)cm_item_is_int(cm_item_get(item, "epoch"), &saved->epoch);
-        (void)state_number(file, graph, text_at(item, "step"), &saved->step);
+        (void)state_number(file, graph, cm_item_get_text(item, "step"), &saved->step);
     }
     CM_TRY(entry_item(arena, entries, CM_HOLD_PREFIX "facts", &item, err));
     for (size_t i = 0; item && i < cm_item_count(item); i++)
@@ -401,8 +394,8 @@ enum cm_status cm_hold_read_slot(struct cm_arena *arena, const struct cm_tensor_
     *out = (struct cm_held_slot){0};
     CM_TRY(entry_item(arena, &tensor->metadata_props, CM_HOLD_PREFIX "slot", &item, err));
     if (item)
-        *out = (struct cm_held_slot){text_at(item, "of"), text_at(item, "slot"),
-                                     text_at(item, "meaning")};
+        *out = (struct cm_held_slot){cm_item_get_text(item, "of"), cm_item_get_text(item, "slot"),
+                                     cm_item_get_text(item, "meaning")};
     return CM_OK;
 }
 

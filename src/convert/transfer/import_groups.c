@@ -70,9 +70,8 @@ static struct cm_saved_group *begin_group(struct cm_importing *in, struct cm_sav
                                           const struct cm_item *names, size_t number, size_t *from)
 {
     struct cm_saved *saved = in->saved;
-    struct cm_str first = CM_STR_NONE;
-    (void)cm_item_is_text(cm_item_at(names, 0), &first);
-    struct cm_saved_group *same = group_of(old, first);
+    struct cm_saved_group *same = group_of(old, cm_item_text_or_none(cm_item_at(names, 0)));
+
     if (!same && old->groups.count)
         same = &old->groups.items[number < old->groups.count ? number : 0];
     struct cm_saved_group *group = cm_saved_add_group(saved);

@@ -35,7 +35,7 @@ static void read_set(struct cm_importing *in, const struct cm_item *set, struct 
     if ((warmup && (!cm_item_is_int(warmup, &out->warmup) || out->warmup < 0)) ||
         (steps && (!cm_item_is_int(steps, &out->steps) || out->steps < 1)))
         cm_import_block(in, "--set: warmup and schedule_steps must be whole numbers of steps");
-    out->factor = cm_item_real_or(cm_item_get(set, "schedule_factor"), out->factor);
+    out->factor = cm_item_get_real(set, "schedule_factor", out->factor);
 }
 
 static void read_flags(struct cm_importing *in, struct wanted *out)

@@ -71,16 +71,6 @@ static bool is_tree(const struct cm_item *item)
     return item->kind == CM_ITEM_MAP || item->kind == CM_ITEM_LIST;
 }
 
-static struct cm_str key_of(struct cm_arena *arena, const struct cm_item *tree, size_t i)
-{
-    const struct cm_item *key = tree->entries.items[i].key;
-    struct cm_str text;
-
-    if (!key)
-        return cm_arena_printf(arena, "%zu", i);
-    return cm_item_is_text(key, &text) ? text : cm_item_json(arena, key, 100);
-}
-
 static struct cm_str join(struct cm_arena *arena, struct cm_str path, struct cm_str key)
 {
     return path.size ? cm_arena_printf(arena, "%.*s/%.*s", CM_STR_ALL(path), CM_STR_ALL(key))
@@ -98,7 +88,7 @@ static bool find_params(struct cm_arena *arena, const struct cm_item *tree, stru
         return true;
     }
     for (size_t i = 0; depth > 0 && i < cm_item_count(tree); i++) {
-        const struct cm_str key = key_of(arena, tree, i);
+        const struct cm_str key = cm_item_key(arena, tree, i);
 
         if (part_of(key) != OPTIMIZER && is_tree(tree->entries.items[i].value) &&
             find_params(arena, tree->entries.items[i].value, join(arena, path, key), depth - 1,
@@ -131,7 +121,8 @@ static enum cm_status take_tensors(struct taking *t, const struct cm_item *tree,
         *strange = true;
     for (size_t i = 0; i < cm_item_count(tree); i++)
         CM_TRY(take_tensors(t, tree->entries.items[i].value, role,
-                            join(t->arena, path, key_of(t->arena, tree, i)), depth + 1, strange));
+                            join(t->arena, path, cm_item_key(t->arena, tree, i)), depth + 1,
+                            strange));
     return CM_OK;
 }
 
@@ -194,7 +185,7 @@ static enum cm_status take_parts(struct taking *t, const struct cm_item *tree, s
         return cm_fail(t->err, CM_LIMIT, "the tree is nested too deep");
     for (size_t i = 0; i < tree->entries.count; i++) {
         const struct cm_item_entry *entry = &tree->entries.items[i];
-        const struct cm_str key = key_of(t->arena, tree, i);
+        const struct cm_str key = cm_item_key(t->arena, tree, i);
         const struct cm_item *value;
 
         CM_TRY(

@@ -265,11 +265,9 @@ static enum cm_status fill(struct making *m, const struct cm_item *kept, int dep
     struct cm_item *filled = cm_item_new(m->arena, kept->kind);
     for (size_t i = 0; i < kept->entries.count; i++) {
         const struct cm_item *value;
-        struct cm_str key = CM_STR_NONE;
 
-        if (kept->entries.items[i].key)
-            (void)cm_item_is_text(kept->entries.items[i].key, &key);
-        if (cm_str_starts(key, "opt") && depth < 2 && !m->saved->has_optimizer)
+        if (cm_str_starts(cm_item_text_or_none(kept->entries.items[i].key), "opt") && depth < 2 &&
+            !m->saved->has_optimizer)
             continue; /* only the weights are wanted */
         CM_TRY(fill(m, kept->entries.items[i].value, depth + 1, &value));
         cm_item_set(m->arena, filled, kept->entries.items[i].key, value);

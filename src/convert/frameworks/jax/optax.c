@@ -166,10 +166,8 @@ const struct cm_item *cm_jax_keep(struct cm_saved *saved, const struct cm_item *
 
         for (size_t i = 0; i < item->entries.count; i++) {
             const struct cm_item_entry *entry = &item->entries.items[i];
-            struct cm_str key = cm_arena_printf(arena, "%zu", i);
+            const struct cm_str key = cm_item_key(arena, item, i);
 
-            if (entry->key)
-                (void)cm_item_is_text(entry->key, &key);
             cm_item_set(
                 arena, kept, entry->key,
                 cm_jax_keep(saved, entry->value,
@@ -240,11 +238,9 @@ static const struct cm_item *take_hyperparams(struct cm_optax *o, const struct c
     o->hyperparams = map;
     for (size_t i = 0; i < cm_item_count(map); i++) {
         const struct cm_item_entry *entry = &map->entries.items[i];
-        struct cm_str key = CM_STR_NONE;
+        const struct cm_str key = cm_item_text_or_none(entry->key);
         double number;
 
-        if (entry->key)
-            (void)cm_item_is_text(entry->key, &key);
         const bool is_rate =
             cm_str_is(key, "learning_rate") && entry->value->kind == CM_ITEM_TENSOR &&
             cm_item_is_real(entry->value, &number) && cm_numpy_name(entry->value->tensor->dtype);
@@ -266,12 +262,9 @@ static const struct cm_item *take_groups(struct cm_optax *o, const struct cm_ite
     for (size_t i = 0; i < cm_item_count(states); i++) {
         const struct cm_item_entry *entry = &states->entries.items[i];
         const struct cm_item *inner = cm_item_get(entry->value, "inner_state");
-        struct cm_str label = CM_STR_NONE;
+        const struct cm_str below = path_below(o, path, cm_item_text_or_none(entry->key));
         const struct cm_optax before = *o;
 
-        if (entry->key)
-            (void)cm_item_is_text(entry->key, &label);
-        const struct cm_str below = path_below(o, path, label);
         if (inner && (inner->kind == CM_ITEM_NONE ||
                       (inner->kind == CM_ITEM_MAP && cm_item_count(inner) == 0))) {
             /* set_to_zero: weights that do not move */
@@ -324,12 +317,10 @@ static const struct cm_item *take_wrapper(struct cm_optax *o, const struct cm_it
         o->hyperparams = hyperparams;
     for (size_t i = 0; i < cm_item_count(state); i++) {
         const struct cm_item_entry *entry = &state->entries.items[i];
-        struct cm_str key = CM_STR_NONE;
+        const struct cm_str key = cm_item_text_or_none(entry->key);
+        const struct cm_str below = path_below(o, path, key);
         int64_t number;
 
-        if (entry->key)
-            (void)cm_item_is_text(entry->key, &key);
-        const struct cm_str below = path_below(o, path, key);
         value = entry->value;
         if (cm_str_is(key, "inner_state") || cm_str_is(key, "inner_opt_state"))
             value = take_state(o, value, below, depth + 1);

@@ -234,9 +234,9 @@ static enum cm_status leaf(struct planting *p, const struct cm_item *about, stru
                            const struct cm_item *strings, const struct cm_item **out,
                            struct cm_error *err)
 {
-    struct cm_str type = CM_STR_NONE;
+    const struct cm_str type =
+        cm_item_text_or_none(cm_item_path(about, "value_metadata.value_type"));
 
-    (void)cm_item_is_text(cm_item_path(about, "value_metadata.value_type"), &type);
     *out = array_named(p->store, name);
     if (*out)
         return CM_OK;

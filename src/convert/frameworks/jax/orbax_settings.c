@@ -52,7 +52,7 @@ enum cm_status cm_orbax_take_settings(struct cm_saved *saved, struct cm_error *e
     (void)cm_item_is_int(cm_item_get(settings, "schedule_known"), &known);
     if (known == CM_SCHEDULE_NONE || (known == CM_SCHEDULE_KNOWN && schedule))
         saved->schedule_known = (enum cm_schedule_known)known;
-    saved->clip.limit = cm_item_real_or(cm_item_get(settings, "clip_norm"), saved->clip.limit);
+    saved->clip.limit = cm_item_get_real(settings, "clip_norm", saved->clip.limit);
     if (saved->schedule_known != CM_SCHEDULE_UNKNOWN)
         saved->missing.count = 0;
     return CM_OK;

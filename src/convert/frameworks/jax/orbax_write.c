@@ -150,9 +150,7 @@ static enum cm_status put_tree(struct orbax_writer *w, const struct cm_item *tre
     }
     const int kind = is_sequence(tree) ? CM_ORBAX_SEQUENCE : CM_ORBAX_MAP;
     for (size_t i = 0; i < tree->entries.count; i++) {
-        const struct cm_item *key = tree->entries.items[i].key;
-        const struct cm_str text =
-            key && key->kind == CM_ITEM_TEXT ? key->text : cm_arena_printf(w->arena, "%zu", i);
+        const struct cm_str text = cm_item_key(w->arena, tree, i);
         struct cm_item *path = cm_item_new(w->arena, CM_ITEM_LIST);
         struct cm_item *about = cm_item_new(w->arena, CM_ITEM_MAP);
 

@@ -263,8 +263,8 @@ static bool node_from_item(struct cm_arena *arena, const struct cm_item *item, s
     const struct cm_item *children = cm_item_get(item, "children");
     const struct cm_item *slots = cm_item_get(item, "slots");
 
-    (void)cm_item_is_text(cm_item_get(item, "key"), &node->key);
-    (void)cm_item_is_text(cm_item_get(item, "full_name"), &node->full_name);
+    node->key = cm_item_get_text(item, "key");
+    node->full_name = cm_item_get_text(item, "full_name");
     for (size_t i = 0; i < cm_item_count(children); i++) {
         const struct cm_item_entry *entry = &children->entries.items[i];
         struct cm_bundle_child *child = CM_PUSH(arena, &node->children);

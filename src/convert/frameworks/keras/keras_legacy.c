@@ -119,15 +119,11 @@ static void read_optimizer(struct reading *r, const struct cm_hdf5_object *group
 {
     struct cm_saved *saved = r->saved;
     const struct cm_item *names = names_in(saved->arena, group, "weight_names");
-    struct cm_str class_name = CM_STR_NONE;
 
     cm_saved_add_group(saved);
-    (void)cm_item_is_text(cm_item_get(config, "class_name"), &class_name);
-    cm_keras_set_optimizer(saved, class_name);
+    cm_keras_set_optimizer(saved, cm_item_get_text(config, "class_name"));
     for (size_t i = 0; i < cm_item_count(names); i++) {
-        struct cm_str path = CM_STR_NONE;
-
-        (void)cm_item_is_text(cm_item_at(names, i), &path);
+        const struct cm_str path = cm_item_text_or_none(cm_item_at(names, i));
         const struct cm_hdf5_object *array = path.size ? cm_hdf5_find(group, path) : NULL;
         if (array && array->tensor)
             add_variable(r, plain(path), array->tensor);
@@ -161,11 +157,9 @@ enum cm_status cm_keras_read_legacy(struct cm_saved *saved, const struct cm_hdf5
     }
     const struct cm_hdf5_attribute *version = cm_hdf5_attribute(group, "keras_version");
     if (version)
-        (void)cm_item_is_text(version->value, &saved->version);
+        saved->version = cm_item_text_or_none(version->value);
     for (size_t i = 0; i < cm_item_count(layers); i++) {
-        struct cm_str name = CM_STR_NONE;
-
-        (void)cm_item_is_text(cm_item_at(layers, i), &name);
+        const struct cm_str name = cm_item_text_or_none(cm_item_at(layers, i));
         const struct cm_hdf5_object *layer = name.size ? cm_hdf5_find(group, name) : NULL;
         if (layer)
             add_layer(&r, layer);

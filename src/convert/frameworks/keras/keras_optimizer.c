@@ -123,7 +123,7 @@ static struct cm_phase *add_phase(struct cm_saved *saved, enum cm_phase_shape sh
 
 static double number(const struct cm_item *config, const char *key)
 {
-    return cm_item_real_or(cm_item_get(config, key), NAN);
+    return cm_item_get_real(config, key, NAN);
 }
 
 static bool is_set(const struct cm_item *config, const char *key)
@@ -159,12 +159,12 @@ static bool inverse_time(struct cm_saved *saved, const struct cm_item *config, d
 static bool cosine(struct cm_saved *saved, const struct cm_item *config, double rate)
 {
     const double length = number(config, "decay_steps");
-    const double alpha = cm_item_real_or(cm_item_get(config, "alpha"), 0);
+    const double alpha = cm_item_get_real(config, "alpha", 0);
     const double target = number(config, "warmup_target");
     double warmup = 0;
 
     if (!isnan(target)) {
-        warmup = cm_item_real_or(cm_item_get(config, "warmup_steps"), 0);
+        warmup = cm_item_get_real(config, "warmup_steps", 0);
         if (warmup > 0)
             add_phase(saved, CM_PHASE_LINEAR, 0, warmup, rate, target);
         rate = target;
@@ -175,11 +175,10 @@ static bool cosine(struct cm_saved *saved, const struct cm_item *config, double 
 
 static bool polynomial(struct cm_saved *saved, const struct cm_item *config, double rate)
 {
-    struct cm_phase *phase =
-        add_phase(saved, CM_PHASE_POLYNOMIAL, 0, number(config, "decay_steps"), rate,
-                  cm_item_real_or(cm_item_get(config, "end_learning_rate"), 0.0001));
+    struct cm_phase *phase = add_phase(saved, CM_PHASE_POLYNOMIAL, 0, number(config, "decay_steps"),
+                                       rate, cm_item_get_real(config, "end_learning_rate", 0.0001));
 
-    phase->factor = cm_item_real_or(cm_item_get(config, "power"), 1);
+    phase->factor = cm_item_get_real(config, "power", 1);
     return phase->length > 0 && !is_set(config, "cycle");
 }
 
@@ -216,10 +215,9 @@ static void take_schedule(struct cm_saved *saved, const struct cm_item *rate,
                           struct cm_plan_group *group)
 {
     const struct cm_item *config = cm_item_get(rate, "config");
-    struct cm_str name = CM_STR_NONE;
+    const struct cm_str name = cm_item_get_text(rate, "class_name");
     bool is_known = false;
 
-    (void)cm_item_is_text(cm_item_get(rate, "class_name"), &name);
     saved->schedule_name = name;
     group->initial_lr = number(config, "initial_learning_rate");
     for (size_t i = 0; i < CM_COUNT(schedules); i++)
@@ -264,7 +262,6 @@ void cm_keras_configure(struct cm_saved *saved, const struct cm_item *optimizer)
 {
     const struct cm_item *config = cm_item_get(optimizer, "config");
     struct cm_plan_group *group = &saved->groups.items[0].settings;
-    struct cm_str name = CM_STR_NONE;
     const struct {
         const char *key;
         double *where;
@@ -282,9 +279,8 @@ void cm_keras_configure(struct cm_saved *saved, const struct cm_item *optimizer)
 
     if (!config)
         return;
-    (void)cm_item_is_text(cm_item_get(optimizer, "class_name"), &name);
     if (!saved->optimizer.size)
-        cm_keras_set_optimizer(saved, name);
+        cm_keras_set_optimizer(saved, cm_item_get_text(optimizer, "class_name"));
     saved->groups.items[0].said = config;
     const double accumulate = number(config, "gradient_accumulation_steps");
     saved->accumulate = accumulate >= 1 && accumulate < 1e9 ? (int64_t)accumulate : 1;

@@ -151,7 +151,7 @@ static enum cm_status read_archive(struct cm_saved_place *place, struct cm_saved
     if (!config || !weights.data)
         return cm_fail(err, CM_BAD_MODEL, "it has no '%s'",
                        config ? "model.weights.h5" : "config.json");
-    (void)cm_item_is_text(cm_item_get(metadata, "keras_version"), &saved->version);
+    saved->version = cm_item_get_text(metadata, "keras_version");
     CM_TRY(cm_error_context(err, cm_hdf5_read(saved->arena, weights, file, &root, err),
                             "'model.weights.h5'"));
     cm_saved_tell(saved, "keras.config", config);

@@ -29,11 +29,8 @@ struct reading {
 static struct cm_str name_attribute(const struct cm_hdf5_object *vars)
 {
     const struct cm_hdf5_attribute *name = cm_hdf5_attribute(vars, "name");
-    struct cm_str text = CM_STR_NONE;
 
-    if (name)
-        (void)cm_item_is_text(name->value, &text);
-    return text;
+    return name ? cm_item_text_or_none(name->value) : CM_STR_NONE;
 }
 
 static struct cm_str joined(struct cm_arena *arena, struct cm_str a, struct cm_str b)

@@ -76,17 +76,13 @@ static enum cm_status add_as_before(struct writing *w, const struct cm_item *lay
     size_t used = 0, weights = 0;
 
     for (size_t i = 0; i < cm_item_count(groups); i++) {
-        struct cm_str path = CM_STR_NONE, name = CM_STR_NONE;
-
-        (void)cm_item_is_text(groups->entries.items[i].key, &path);
-        (void)cm_item_is_text(groups->entries.items[i].value, &name);
+        const struct cm_str path = cm_item_text_or_none(groups->entries.items[i].key);
+        const struct cm_str name = cm_item_text_or_none(groups->entries.items[i].value);
         add(w, path, NULL, name);
     }
     for (size_t i = 0; i < cm_item_count(variables); i++) {
-        struct cm_str path = CM_STR_NONE, name = CM_STR_NONE;
-
-        (void)cm_item_is_text(variables->entries.items[i].key, &path);
-        (void)cm_item_is_text(variables->entries.items[i].value, &name);
+        const struct cm_str path = cm_item_text_or_none(variables->entries.items[i].key);
+        const struct cm_str name = cm_item_text_or_none(variables->entries.items[i].value);
         const struct cm_saved_entry *entry = entry_of(w, &w->entries, name);
         const struct cm_saved_tensor *tensor =
             entry ? entry->tensor
@@ -293,11 +289,10 @@ enum cm_status cm_keras_write_weights(const struct cm_saved *saved, const char *
     struct writing w = {.arena = saved->arena, .saved = saved, .err = err};
     const struct cm_item *layout = cm_saved_fact(saved, "keras.layout");
     bool has_rate = cm_keras_has_rate(saved);
-    struct cm_str name = CM_STR_NONE;
+    const struct cm_str name = cm_item_get_text(layout, "optimizer");
     struct cm_save *save = CM_NEW(saved->arena, struct cm_save);
 
     index_entries(&w);
-    (void)cm_item_is_text(cm_item_get(layout, "optimizer"), &name);
     (void)cm_item_is_bool(cm_item_get(layout, "has_rate"), &has_rate);
     CM_TRY(layout ? add_as_before(&w, layout) : add_by_names(&w));
     if (saved->has_optimizer && saved->groups.count)

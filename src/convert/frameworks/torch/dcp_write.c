@@ -153,10 +153,8 @@ static enum cm_status write_tree(struct writing *w, struct cm_str path, const st
     for (size_t i = 0; i < item->entries.count; i++) {
         const struct cm_item *key = item->entries.items[i].key;
         struct cm_item *longer = tuple(w->arena);
-        struct cm_str text = cm_arena_printf(w->arena, "%zu", i);
+        const struct cm_str text = cm_item_key(w->arena, item, i);
 
-        if (key && !cm_item_is_text(key, &text))
-            text = cm_item_json(w->arena, key, 100);
         for (size_t k = 0; k < keys->entries.count; k++)
             cm_item_append(w->arena, longer, cm_item_at(keys, k));
         cm_item_append(w->arena, longer,

@@ -182,11 +182,11 @@ static enum cm_status read_files(struct cm_zero *zero)
 static void take_clip(struct cm_zero *zero, const struct cm_item *config)
 {
     struct cm_saved *saved = zero->saved;
-    double limit = cm_item_real_or(cm_item_get(zero->ranks[0].state, "clip_grad"), NAN);
+    double limit = cm_item_get_real(zero->ranks[0].state, "clip_grad", NAN);
     int64_t minor = 0;
 
     if (isnan(limit))
-        limit = cm_item_real_or(cm_item_get(config, "gradient_clipping"), NAN);
+        limit = cm_item_get_real(config, "gradient_clipping", NAN);
     if (isnan(limit)) {
         minor = cm_str_starts(saved->version, "0.") ? number_after(saved->version, "0.") : 99;
         if (minor >= 19)
@@ -254,7 +254,7 @@ static enum cm_status take_all(struct cm_zero *zero)
     struct cm_item *optimizer = cm_item_new(arena, CM_ITEM_MAP);
     int64_t steps = -1, skipped = 0;
 
-    (void)cm_item_is_text(cm_item_get(model, "ds_version"), &zero->saved->version);
+    zero->saved->version = cm_item_get_text(model, "ds_version");
     (void)cm_item_is_int(cm_item_get(model, "global_steps"), &steps);
     (void)cm_item_is_int(cm_item_get(model, "skipped_steps"), &skipped);
     if (zero->ranks[0].state)

@@ -133,16 +133,16 @@ static bool warmup_cosine(struct settings *s)
 /* Up, down, and then slowly to nothing; its momentum would move, too. */
 static bool one_cycle(struct settings *s)
 {
-    const double up = cm_item_real_or(cm_item_get(s->params, "cycle_first_step_size"), 2000);
-    const double down = cm_item_real_or(cm_item_get(s->params, "cycle_second_step_size"), up);
-    const double rate = cm_item_real_or(cm_item_get(s->params, "decay_lr_rate"), 0);
-    const double size = cm_item_real_or(cm_item_get(s->params, "decay_step_size"), 0);
+    const double up = cm_item_get_real(s->params, "cycle_first_step_size", 2000);
+    const double down = cm_item_get_real(s->params, "cycle_second_step_size", up);
+    const double rate = cm_item_get_real(s->params, "decay_lr_rate", 0);
+    const double size = cm_item_get_real(s->params, "decay_step_size", 0);
     bool moves_momentum = true;
 
     (void)cm_item_is_bool(cm_item_get(s->params, "cycle_momentum"), &moves_momentum);
     if ((moves_momentum && cm_optimizer_has(s->saved->rule, "beta1")) ||
-        cm_item_real_or(cm_item_get(s->params, "cycle_first_stair_count"), 0) > 0 ||
-        cm_item_real_or(cm_item_get(s->params, "cycle_second_stair_count"), 0) > 0 ||
+        cm_item_get_real(s->params, "cycle_first_stair_count", 0) > 0 ||
+        cm_item_get_real(s->params, "cycle_second_stair_count", 0) > 0 ||
         !by_group(s, "cycle_min_lr", NAN, s->low) || !by_group(s, "cycle_max_lr", NAN, s->high) ||
         !(up >= 1 && down >= 1 && up + down < 1e15))
         return false;
@@ -170,18 +170,16 @@ void cm_deepspeed_take_schedule(struct cm_saved *saved, const struct cm_item *co
     const struct cm_item *params = cm_item_get(config, "params");
     double *room;
     struct settings s = {.saved = saved, .params = params, .maker = cm_schedule_for(saved, &room)};
-    struct cm_str kind = CM_STR("log");
     bool known = false;
 
     s.low = CM_NEW_ARRAY(saved->arena, double, s.maker.groups + 1);
     s.high = CM_NEW_ARRAY(saved->arena, double, s.maker.groups + 1);
-    s.warmup = fmax(2, cm_item_real_or(cm_item_get(params, "warmup_num_steps"), 1000));
-    s.total = cm_item_real_or(cm_item_get(params, "total_num_steps"), NAN);
-    s.low_ratio = cm_item_real_or(cm_item_get(params, "warmup_min_ratio"), 0);
-    s.end_ratio = cm_item_real_or(cm_item_get(params, "cos_min_ratio"), 0.0001);
-    (void)cm_item_is_text(cm_item_get(params, "warmup_type"), &kind);
-    s.is_linear = cm_str_is(kind, "linear");
-    (void)cm_item_is_text(cm_item_get(config, "type"), &saved->schedule_name);
+    s.warmup = fmax(2, cm_item_get_real(params, "warmup_num_steps", 1000));
+    s.total = cm_item_get_real(params, "total_num_steps", NAN);
+    s.low_ratio = cm_item_get_real(params, "warmup_min_ratio", 0);
+    s.end_ratio = cm_item_get_real(params, "cos_min_ratio", 0.0001);
+    s.is_linear = cm_str_is(cm_item_get_text(params, "warmup_type"), "linear");
+    saved->schedule_name = cm_item_get_text(config, "type");
     if (cm_item_is_int(cm_item_get(state, "last_batch_iteration"), &s.position) &&
         s.position >= 0 && s.warmup < 1e15 && !(s.total > 1e15)) {
         saved->schedule.offset = s.position - (saved->step < 0 ? 0 : saved->step);

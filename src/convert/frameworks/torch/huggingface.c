@@ -125,12 +125,9 @@ static enum cm_status add_index(struct cm_saved_place *place, struct cm_saved *s
 /* A member of an enumeration is an object that was made of its value. */
 static struct cm_str word(const struct cm_item *item)
 {
-    struct cm_str text = CM_STR_NONE;
-
     if (item && item->kind == CM_ITEM_OBJECT && item->entries.count == 1)
         item = item->entries.items[0].value;
-    (void)cm_item_is_text(item, &text);
-    return text;
+    return cm_item_text_or_none(item);
 }
 
 /* Rates of scheduler.pt, which for most kinds has a function that is not stored: the arguments say
@@ -140,8 +137,8 @@ static bool take_named_schedule(struct cm_saved *saved, const struct cm_item *sc
 {
     const struct cm_str name = word(cm_item_get(arguments, "lr_scheduler_type"));
     const struct cm_item *rates = cm_item_get(schedule, "base_lrs");
-    double total = cm_item_real_or(cm_item_get(state, "max_steps"), NAN);
-    double warmup = cm_item_real_or(cm_item_get(arguments, "warmup_steps"), 0);
+    double total = cm_item_get_real(state, "max_steps", NAN);
+    double warmup = cm_item_get_real(arguments, "warmup_steps", 0);
     int64_t position;
     double *base;
 
@@ -149,9 +146,9 @@ static bool take_named_schedule(struct cm_saved *saved, const struct cm_item *sc
         !cm_item_is_int(cm_item_get(schedule, "last_epoch"), &position))
         return false;
     if (!(total > 0))
-        total = cm_item_real_or(cm_item_get(arguments, "max_steps"), NAN);
+        total = cm_item_get_real(arguments, "max_steps", NAN);
     if (!(warmup > 0))
-        warmup = ceil(total * cm_item_real_or(cm_item_get(arguments, "warmup_ratio"), 0));
+        warmup = ceil(total * cm_item_get_real(arguments, "warmup_ratio", 0));
     else if (warmup < 1)
         warmup = ceil(total * warmup);
     const struct cm_schedule_maker maker = cm_schedule_for(saved, &base);
@@ -254,10 +251,10 @@ enum cm_status cm_huggingface_read_training(struct cm_saved_place *place, struct
     CM_TRY(read_one(place, saved, "scaler.pt", &scaler, err));
     if (cm_item_is_int(cm_item_get(state, "global_step"), &step) && step >= 0)
         saved->step = step;
-    const double epoch = cm_item_real_or(cm_item_get(state, "epoch"), -1);
+    const double epoch = cm_item_get_real(state, "epoch", -1);
     if (epoch >= 0 && epoch < 1e15)
         saved->epoch = (int64_t)epoch;
-    saved->loss_scale = cm_item_real_or(cm_item_get(scaler, "scale"), saved->loss_scale);
+    saved->loss_scale = cm_item_get_real(scaler, "scale", saved->loss_scale);
     if (scaler)
         cm_saved_tell(saved, "loss_scaler", scaler);
     if (arguments)
@@ -324,7 +321,7 @@ enum cm_status cm_huggingface_read(struct cm_saved_place *place, struct cm_saved
                : add_file(place, saved, cm_str(weights), map, err));
     CM_TRY(cm_torch_take_weights(saved, map, err));
     CM_TRY(read_json(place, saved, "config.json", "config", &config, err));
-    (void)cm_item_is_text(cm_item_get(config, "transformers_version"), &saved->version);
+    saved->version = cm_item_get_text(config, "transformers_version");
     CM_TRY(cm_huggingface_read_training(place, saved, err));
     return read_random(place, saved, err);
 }

@@ -113,8 +113,8 @@ static const struct cm_item *trainer_state(const struct cm_saved *saved)
     struct cm_arena *arena = saved->arena;
     const struct cm_item *old = cm_saved_fact(saved, "trainer_state");
     const int64_t step = saved->step < 0 ? 0 : saved->step;
-    const double old_step = cm_item_real_or(cm_item_get(old, "global_step"), 0);
-    const double old_epoch = cm_item_real_or(cm_item_get(old, "epoch"), 0);
+    const double old_step = cm_item_get_real(old, "global_step", 0);
+    const double old_epoch = cm_item_get_real(old, "epoch", 0);
     struct cm_item *out = cm_item_new(arena, CM_ITEM_MAP);
     struct cm_str key;
 

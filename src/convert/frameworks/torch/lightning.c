@@ -106,8 +106,8 @@ enum cm_status cm_lightning_take(struct cm_saved *saved, const struct cm_item *t
                          "which of %zu optimizers moves which weights: only the first was "
                          "read",
                          cm_item_count(optimizers));
-    if (nemo && !saved->schedule_name.size)
-        (void)cm_item_is_text(nemo, &saved->schedule_name);
+    if (!saved->schedule_name.size)
+        saved->schedule_name = cm_item_text_or_none(nemo);
     if (cm_item_count(schedules))
         cm_torch_take_schedule(saved, cm_item_at(schedules, 0));
     for (size_t i = 1; i < cm_item_count(schedules); i++)

@@ -83,8 +83,8 @@ static void take_config(struct cm_saved *saved, const struct cm_tar *tar)
         return;
     }
     cm_saved_tell(saved, "config", config);
-    (void)cm_item_is_text(cm_item_get(config, "nemo_version"), &saved->version);
-    (void)cm_item_is_text(cm_item_path(config, "optim.sched.name"), &saved->schedule_name);
+    saved->version = cm_item_get_text(config, "nemo_version");
+    saved->schedule_name = cm_item_text_or_none(cm_item_path(config, "optim.sched.name"));
 }
 
 static enum cm_status take_archive(struct cm_saved *saved, struct cm_str bytes, struct cm_str file,

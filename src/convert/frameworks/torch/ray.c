@@ -145,7 +145,7 @@ static enum cm_status read_folder(struct cm_saved_place *place, struct cm_saved 
     if (!cm_place_has(place, cm_str(snapshot)))
         return read_checkpoint(place, saved, err);
     CM_TRY(read_json(place, saved, cm_str(snapshot), "ray", &list, err));
-    (void)cm_item_is_text(cm_item_get(list, "ray_version"), &saved->version);
+    saved->version = cm_item_get_text(list, "ray_version");
     if (!cm_item_is_text(cm_item_path(list, "latest_checkpoint_result.checkpoint_dir_name"), &name))
         return cm_fail(err, CM_BAD_MODEL, "%s: it names no latest checkpoint", snapshot);
     CM_TRY(cm_file_name_is_inside(name, err));

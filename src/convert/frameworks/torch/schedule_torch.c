@@ -18,7 +18,7 @@ struct reading {
 
 static double number(const struct cm_item *state, const char *key)
 {
-    const double value = cm_item_real_or(cm_item_get(state, key), NAN);
+    const double value = cm_item_get_real(state, key, NAN);
 
     return fabs(value) < far ? value : NAN;
 }

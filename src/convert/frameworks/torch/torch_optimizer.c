@@ -276,7 +276,7 @@ static void name_parameters(struct cm_saved *saved, const struct cm_item *groups
     if (named == count)
         return;
     for (size_t i = 0; i < n_groups; i++)
-        decays[i] = cm_item_real_or(cm_item_get(cm_item_at(groups, i), "weight_decay"), NAN);
+        decays[i] = cm_item_get_real(cm_item_at(groups, i), "weight_decay", NAN);
     const size_t n_weights = list_weights(saved, &weights);
     const struct cm_torch_naming naming = {saved->arena, weights, n_weights, shapes,
                                            sizes,        decays,  n_groups,  count};
@@ -398,7 +398,7 @@ static void take_decay(struct cm_saved *saved)
 
     for (size_t i = 0; i < maker.groups; i++) {
         const struct cm_saved_group *group = &saved->groups.items[i];
-        const double one = cm_item_real_or(cm_item_get(group->said, key), 0);
+        const double one = cm_item_get_real(group->said, key, 0);
         base[i] = group->settings.lr;
         same = same && (isnan(decay) || one == decay) && group->settings.step_offset == 0;
         decay = one;

@@ -73,7 +73,7 @@ struct cm_plan_group cm_torch_settings(const struct cm_item *group, enum cm_upda
     struct member member;
     char key[64];
 
-    out.initial_lr = cm_item_real_or(cm_item_get(group, "initial_lr"), NAN);
+    out.initial_lr = cm_item_get_real(group, "initial_lr", NAN);
     out.decoupled = 0;
     while (next_word(&at, &word)) {
         snprintf(key, sizeof key, "%.*s", CM_STR_FMT(word.key));

@@ -184,9 +184,7 @@ static bool look_inside(struct found *found, const struct cm_item *item, struct 
     for (int tell = 0; tell < 2; tell++) {
         for (size_t i = 0; i < count; i++) {
             const struct cm_item_entry *entry = &item->entries.items[i];
-            struct cm_str key = cm_arena_printf(saved->arena, "%zu", i);
-            if (entry->key && !cm_item_is_text(entry->key, &key))
-                key = cm_item_json(saved->arena, entry->key, 60);
+            const struct cm_str key = cm_item_key(saved->arena, item, i);
             const struct cm_str full =
                 path.size
                     ? cm_arena_printf(saved->arena, "%.*s.%.*s", CM_STR_FMT(path), CM_STR_FMT(key))
