@@ -49,10 +49,8 @@ struct cm_hdf5_output {
     const struct cm_saved_tensor *tensor;
     struct cm_str name; /* attribute "name" of it; empty: none */
 };
-/* Writes a file of outputs to what save has open, as h5py would: version 0. Paths must differ. The
- * tensors may lie in mapped files, whose memory is given back. */
+/* Writes a file of outputs to what save has open, as h5py would: version 0. Paths must differ. */
 enum cm_status cm_hdf5_write(struct cm_arena *scratch, struct cm_save *save,
-                             const struct cm_saved_mapped *mapped,
                              const struct cm_hdf5_output *outputs, size_t count,
                              struct cm_error *err) CM_MUST_CHECK;
 

@@ -17,8 +17,7 @@ enum {
     TABLE_SIZE = 8 + TABLE_MAX * 40,
     TREE_SIZE = 24 + TREE_MAX * 8 + (TREE_MAX + 1) * 8,
     HEAP_HEAD = 32,
-    TEXTS_LEAST = 4096,
-    PIECE = 1 << 20
+    TEXTS_LEAST = 4096
 };
 
 struct bytes {
@@ -38,7 +37,6 @@ struct node {
 struct writing {
     struct cm_arena *arena;
     struct cm_save *save;
-    const struct cm_saved_mapped *mapped;
     struct node root;
     CM_ARRAY(struct cm_str) texts;
     uint64_t texts_at, texts_size, end;
@@ -405,37 +403,16 @@ static enum cm_status flush(struct writing *w)
     return status;
 }
 
-static enum cm_status put_data(struct writing *w, const struct cm_saved_tensor *tensor)
-{
-    struct cm_saved_reader reader = {.mapped = w->mapped->items, .n_mapped = w->mapped->count};
-    const int64_t count = cm_shape_elements(&tensor->shape);
-    const size_t width = cm_dtype_size(tensor->dtype);
-    const int64_t some = (int64_t)(PIECE / width);
-    uint8_t *piece = cm_malloc(PIECE);
-    enum cm_status status =
-        piece ? CM_OK : cm_fail(w->err, CM_NO_MEMORY, "no memory to write a tensor");
-
-    for (int64_t first = 0; first < count && !status; first += some) {
-        const int64_t now = some < count - first ? some : count - first;
-
-        status = cm_saved_tensor_read(&reader, tensor, first, now, piece, w->err);
-        if (!status)
-            status = cm_save_write(w->save, piece, (size_t)now * width, w->err);
-    }
-    cm_saved_tensor_forget(&reader, tensor);
-    cm_saved_reader_release(&reader);
-    cm_free(piece);
-    return status ? status : cm_save_align(w->save, 8, w->err);
-}
-
 static enum cm_status write_node(struct writing *w, const struct node *node)
 {
     CM_TRY(cm_error_context(w->err, put_header(w, node), "'%.*s'", CM_STR_FMT(node->name)));
     if (!node->tensor)
         put_group(w, node);
     CM_TRY(flush(w));
-    if (node->tensor)
-        return put_data(w, node->tensor);
+    if (node->tensor) {
+        CM_TRY(cm_saved_tensor_write(w->save, node->tensor, w->err));
+        return cm_save_align(w->save, 8, w->err);
+    }
     for (size_t i = 0; i < node->children.count; i++)
         CM_TRY(write_node(w, node->children.items[i]));
     return CM_OK;
@@ -483,12 +460,10 @@ static void put_superblock(struct writing *w)
 }
 
 enum cm_status cm_hdf5_write(struct cm_arena *scratch, struct cm_save *save,
-                             const struct cm_saved_mapped *mapped,
                              const struct cm_hdf5_output *outputs, size_t count,
                              struct cm_error *err)
 {
-    struct writing w = {
-        .arena = scratch, .save = save, .mapped = mapped, .end = SUPERBLOCK_SIZE, .err = err};
+    struct writing w = {.arena = scratch, .save = save, .end = SUPERBLOCK_SIZE, .err = err};
 
     for (size_t i = 0; i < count; i++)
         add_output(&w, &outputs[i]);

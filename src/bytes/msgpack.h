@@ -30,8 +30,8 @@ enum cm_status cm_msgpack_read(struct cm_arena *arena, struct cm_str bytes, stru
 const struct cm_item *cm_msgpack_nth(const struct cm_item *list, size_t index);
 
 /* Writes an item, of all kinds but objects; tensors as flax writes arrays. */
-enum cm_status cm_msgpack_write(struct cm_save *save, struct cm_saved_reader *reader,
-                                const struct cm_item *item, struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_msgpack_write(struct cm_save *save, const struct cm_item *item,
+                                struct cm_error *err) CM_MUST_CHECK;
 
 /* Zeros in the shape and type of a tensor. */
 struct cm_saved_tensor *cm_saved_zeros(struct cm_arena *arena, const struct cm_saved_tensor *like);

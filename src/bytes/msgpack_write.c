@@ -6,7 +6,6 @@
 
 struct packer {
     struct cm_save *save; /* NULL: only counts */
-    struct cm_saved_reader *reader;
     size_t size;
 };
 
@@ -111,7 +110,7 @@ static enum cm_status put_array(struct packer *p, const struct cm_saved_tensor *
     CM_TRY(put_length(p, &ext_lengths, counted.size + bytes, err));
     CM_TRY(put_number(p, CM_MSGPACK_ARRAY, 0, 0, err));
     CM_TRY(put_array_head(p, tensor, shape, bytes, err));
-    return cm_saved_elements_write(p->save, p->reader, tensor, first, count, err);
+    return cm_saved_elements_write(p->save, tensor, first, count, err);
 }
 
 /* flax cuts what is larger than this. */
@@ -197,10 +196,10 @@ static enum cm_status put_item(struct packer *p, const struct cm_item *item, int
                    CM_STR_FMT(item->text));
 }
 
-enum cm_status cm_msgpack_write(struct cm_save *save, struct cm_saved_reader *reader,
-                                const struct cm_item *item, struct cm_error *err)
+enum cm_status cm_msgpack_write(struct cm_save *save, const struct cm_item *item,
+                                struct cm_error *err)
 {
-    struct packer p = {.save = save, .reader = reader};
+    struct packer p = {.save = save};
 
     return put_item(&p, item, 0, err);
 }

@@ -199,15 +199,10 @@ static void copy_strided(uint8_t *to, const uint8_t *from, size_t width, int64_t
 #undef COPY_AS
 }
 
-static void forget(const struct cm_saved_reader *reader, const struct cm_saved_tensor *tensor,
-                   const void *bytes, size_t size)
+static void forget(const struct cm_saved_tensor *tensor, const void *bytes, size_t size)
 {
-    const struct cm_saved_mapped *home = tensor->home;
-
-    if (reader->n_mapped)
-        cm_mapped_forget(reader->mapped, reader->n_mapped, bytes, size);
-    else if (home)
-        cm_mapped_forget(home->items, home->count, bytes, size);
+    if (tensor->home)
+        cm_mapped_forget(tensor->home->items, tensor->home->count, bytes, size);
 }
 
 /* Rows of a plane, one after the other along the last but one axis, wanted from element `begin` of
@@ -241,10 +236,10 @@ static void copy_plane(struct reading *r, const struct plane *p)
             copy_strided(r->out + (size_t)(p->at + row * p->row_gap + low) * width, from, width,
                          p->stride, high - low);
             if (p->stride == 1)
-                forget(r->reader, r->tensor, from, (size_t)(high - low) * width);
+                forget(r->tensor, from, (size_t)(high - low) * width);
         }
         if (p->stride > 1 && step < p->length)
-            forget(r->reader, r->tensor, p->from + (size_t)(at * p->stride) * width,
+            forget(r->tensor, p->from + (size_t)(at * p->stride) * width,
                    (size_t)((until - at) * p->stride) * width);
     }
 }
@@ -438,12 +433,10 @@ enum cm_status cm_saved_tensor_read(struct cm_saved_reader *reader,
     return CM_OK;
 }
 
-void cm_saved_tensor_forget(const struct cm_saved_reader *reader,
-                            const struct cm_saved_tensor *tensor)
+void cm_saved_tensor_forget(const struct cm_saved_tensor *tensor)
 {
     for (size_t i = 0; i < tensor->pieces.count; i++)
-        forget(reader, tensor, tensor->pieces.items[i].bytes.data,
-               tensor->pieces.items[i].bytes.size);
+        forget(tensor, tensor->pieces.items[i].bytes.data, tensor->pieces.items[i].bytes.size);
 }
 
 bool cm_saved_tensor_number(const struct cm_saved_tensor *tensor, double *out)
@@ -490,10 +483,11 @@ size_t cm_saved_tensor_part(const struct cm_saved_tensor *tensor)
     return is_turned(tensor) ? TURNED_PART : PART;
 }
 
-enum cm_status cm_saved_elements_write(struct cm_save *save, struct cm_saved_reader *reader,
-                                       const struct cm_saved_tensor *tensor, int64_t first,
-                                       int64_t count, struct cm_error *err)
+enum cm_status cm_saved_elements_each(const struct cm_saved_tensor *tensor, int64_t first,
+                                      int64_t count, cm_saved_sink_fn *sink, void *arg,
+                                      struct cm_error *err)
 {
+    struct cm_saved_reader reader = {0};
     const size_t width = cm_dtype_size(tensor->dtype);
     const int64_t piece = (int64_t)(cm_saved_tensor_part(tensor) / width);
     const int64_t most = count < piece ? count : piece;
@@ -504,10 +498,30 @@ enum cm_status cm_saved_elements_write(struct cm_save *save, struct cm_saved_rea
     for (int64_t end = first + count; !status && first < end; first += most) {
         const int64_t now = end - first < most ? end - first : most;
 
-        status = cm_saved_tensor_read(reader, tensor, first, now, room, err);
+        status = cm_saved_tensor_read(&reader, tensor, first, now, room, err);
         if (!status)
-            status = cm_save_write(save, room, (size_t)now * width, err);
+            status = sink(arg, room, (size_t)now * width, err);
     }
+    cm_saved_tensor_forget(tensor);
+    cm_saved_reader_release(&reader);
     cm_free(room);
     return status;
+}
+
+static enum cm_status put_into_save(void *save, const void *bytes, size_t size,
+                                    struct cm_error *err)
+{
+    return cm_save_write(save, bytes, size, err);
+}
+
+enum cm_status cm_saved_elements_write(struct cm_save *save, const struct cm_saved_tensor *tensor,
+                                       int64_t first, int64_t count, struct cm_error *err)
+{
+    return cm_saved_elements_each(tensor, first, count, put_into_save, save, err);
+}
+
+enum cm_status cm_saved_tensor_write(struct cm_save *save, const struct cm_saved_tensor *tensor,
+                                     struct cm_error *err)
+{
+    return cm_saved_elements_write(save, tensor, 0, cm_shape_elements(&tensor->shape), err);
 }

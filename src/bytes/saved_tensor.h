@@ -61,24 +61,28 @@ enum cm_status cm_saved_tensor_check(struct cm_arena *scratch, const struct cm_s
 struct cm_saved_reader {
     const struct cm_saved_piece *unpacked;
     uint8_t *bytes;
-    const struct cm_str *mapped; /* ranges of mapped files, whose memory is given back as they are
-                                    read; NULL: none is */
-    size_t n_mapped;
 };
 void cm_saved_reader_release(struct cm_saved_reader *reader);
 enum cm_status cm_saved_tensor_read(struct cm_saved_reader *reader,
                                     const struct cm_saved_tensor *tensor, int64_t first,
                                     int64_t count, void *out, struct cm_error *err) CM_MUST_CHECK;
 /* All of it that lies in mapped files is no longer needed in memory. */
-void cm_saved_tensor_forget(const struct cm_saved_reader *reader,
-                            const struct cm_saved_tensor *tensor);
+void cm_saved_tensor_forget(const struct cm_saved_tensor *tensor);
 /* How many bytes to read at a time, so that few pages of mapped files are in memory at once. More
  * for a tensor whose neighbouring elements lie apart: each part goes through all of the source. */
 size_t cm_saved_tensor_part(const struct cm_saved_tensor *tensor);
-/* Elements of a tensor, as its bytes, to what is being saved. */
-enum cm_status cm_saved_elements_write(struct cm_save *save, struct cm_saved_reader *reader,
-                                       const struct cm_saved_tensor *tensor, int64_t first,
-                                       int64_t count, struct cm_error *err) CM_MUST_CHECK;
+/* Hands the bytes of elements to `sink`, part by part; or writes them to what is being saved. */
+typedef enum cm_status cm_saved_sink_fn(void *arg, const void *bytes, size_t size,
+                                        struct cm_error *err);
+enum cm_status cm_saved_elements_each(const struct cm_saved_tensor *tensor, int64_t first,
+                                      int64_t count, cm_saved_sink_fn *sink, void *arg,
+                                      struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_saved_elements_write(struct cm_save *save, const struct cm_saved_tensor *tensor,
+                                       int64_t first, int64_t count,
+                                       struct cm_error *err) CM_MUST_CHECK;
+/* All of a tensor. */
+enum cm_status cm_saved_tensor_write(struct cm_save *save, const struct cm_saved_tensor *tensor,
+                                     struct cm_error *err) CM_MUST_CHECK;
 /* What a packed piece holds, unpacked_size bytes. */
 enum cm_status cm_unpack(const struct cm_saved_piece *piece, uint8_t *out,
                          struct cm_error *err) CM_MUST_CHECK;

@@ -5,6 +5,7 @@
 #define CM_CONVERT_FORMAT_H
 
 #include "base/folder_list.h"
+#include "base/folder_save.h"
 #include "convert/saved.h"
 
 /* What PATH is: one file, or a folder with the files in it. Files are mapped when asked for, once;
@@ -40,9 +41,23 @@ struct cm_saved_place cm_place_below(struct cm_saved_place *place, struct cm_str
  * (cm_place_below) calls it for that; for the place it was given it is called by cm_saved_open. */
 void cm_place_tell(const struct cm_saved_place *place, struct cm_saved *saved);
 
-struct cm_saved_writing {
-    const atomic_bool *cancel; /* NULL: none */
-};
+/* What writers share: a file, or a folder, that comes into being whole or not at all, with the
+ * contents that `fill` gives it; and a file of such a folder. */
+typedef enum cm_status cm_file_fill_fn(void *arg, struct cm_save *save, struct cm_error *err);
+enum cm_status cm_saved_write_file(const struct cm_saved *saved, const char *path,
+                                   cm_file_fill_fn *fill, void *arg,
+                                   struct cm_error *err) CM_MUST_CHECK;
+typedef enum cm_status cm_folder_fill_fn(void *arg, struct cm_folder_save *folder,
+                                         struct cm_error *err);
+enum cm_status cm_saved_write_folder(const struct cm_saved *saved, const char *path,
+                                     cm_folder_fill_fn *fill, void *arg,
+                                     struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_saved_put_file(const struct cm_saved *saved, struct cm_folder_save *folder,
+                                 const char *name, cm_file_fill_fn *fill, void *arg,
+                                 struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_saved_put_json(const struct cm_saved *saved, struct cm_folder_save *folder,
+                                 const char *name, const struct cm_item *item,
+                                 struct cm_error *err) CM_MUST_CHECK;
 
 struct cm_format {
     const char *name;   /* for --to and for messages: "pytorch", "huggingface", "keras-weights" */
@@ -54,9 +69,8 @@ struct cm_format {
     enum cm_status (*read)(struct cm_saved_place *place, struct cm_saved *saved,
                            struct cm_error *err);
     /* To a path that does not exist yet, or is a file to be replaced: a file or a folder, whole or
-     * not at all (folders: under a temporary name, renamed at the end). NULL: it is read only. */
-    enum cm_status (*write)(const struct cm_saved *saved, const char *path,
-                            const struct cm_saved_writing *options, struct cm_error *err);
+     * not at all. NULL: it is read only. */
+    enum cm_status (*write)(const struct cm_saved *saved, const char *path, struct cm_error *err);
 };
 
 extern const struct cm_format *const cm_formats[];

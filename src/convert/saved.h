@@ -83,6 +83,7 @@ struct cm_saved {
     struct cm_str schedule_name; /* as it is called, "LambdaLR"; empty: it has no name */
     struct cm_rate_schedule schedule;
 
+    const atomic_bool *cancel; /* writers look at it between writes; NULL: there is none */
     CM_ARRAY(struct cm_saved_fact) facts;
     struct cm_saved_texts {
         CM_ARRAY(struct cm_str);

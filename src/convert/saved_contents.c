@@ -52,7 +52,7 @@ static enum cm_status read_contents(const struct cm_contents *self, uint64_t off
     else
         CM_TRY(read_as(c, first, count, out, err));
     if (first + count == cm_shape_elements(&c->tensor->shape)) {
-        cm_saved_tensor_forget(c->reader, c->tensor);
+        cm_saved_tensor_forget(c->tensor);
         cm_saved_reader_release(c->reader);
     }
     return CM_OK;
@@ -63,7 +63,7 @@ static void release(void *reader)
     cm_saved_reader_release(reader);
 }
 
-const struct cm_contents *cm_saved_contents(struct cm_arena *arena, const struct cm_saved *saved,
+const struct cm_contents *cm_saved_contents(struct cm_arena *arena,
                                             const struct cm_saved_tensor *tensor, enum cm_dtype as)
 {
     struct contents *c = CM_NEW(arena, struct contents);
@@ -72,8 +72,6 @@ const struct cm_contents *cm_saved_contents(struct cm_arena *arena, const struct
                            .tensor = tensor,
                            .as = as,
                            .reader = CM_NEW(arena, struct cm_saved_reader)};
-    c->reader->mapped = saved->mapped.items;
-    c->reader->n_mapped = saved->mapped.count;
     cm_arena_defer(arena, release, c->reader);
     return &c->base;
 }

@@ -7,9 +7,9 @@
 #include "onnx/tensor_data.h"
 
 /* Reads tensor as numbers of type `as`, converting where that is not its own; memory of mapped
- * files is given back on the way. saved's files, and tensor, must be there as long as the contents
- * are: all live in arena. */
-const struct cm_contents *cm_saved_contents(struct cm_arena *arena, const struct cm_saved *saved,
+ * files is given back on the way. The tensor, and the files that it lies in, must be there as long
+ * as the contents are: all live in arena. */
+const struct cm_contents *cm_saved_contents(struct cm_arena *arena,
                                             const struct cm_saved_tensor *tensor, enum cm_dtype as);
 
 #endif

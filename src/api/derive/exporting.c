@@ -98,7 +98,7 @@ static enum cm_status export_guarded(struct cm_guard *guard, void *arg)
     const struct cm_checkpoint_export options = {
         .to = call->options.to,
         .weights_only = call->options.weights_only,
-        .write = {.cancel = call->options.cancel ? &call->options.cancel->set : NULL},
+        .cancel = call->options.cancel ? &call->options.cancel->set : NULL,
     };
     struct cm_export_report report;
     struct cm_arena scratch;

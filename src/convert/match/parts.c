@@ -336,6 +336,8 @@ enum cm_status cm_parts_gather(struct cm_arena *arena, const struct cm_parts *pa
             return cm_fail(err, CM_NOT_FOUND, "there is no tensor '%.*s'",
                            CM_STR_FMT(c.part->source));
         CM_TRY(same_type(source, dtype, c.part->source, err));
+        if (source->home)
+            (*out)->home = source->home;
         CM_TRY(settle(c.part, &source->shape, shape, size, err));
         CM_TRY(each_box(source, gather_box, &c));
     }

@@ -100,5 +100,6 @@ enum cm_status cm_export(struct cm_arena *arena, const struct cm_model_file *fil
     CM_TRY(gather_for(arena, file, options, report, &saved, err));
     if (!path)
         return CM_OK;
-    return report->format->write(saved, path, &options->write, err);
+    saved->cancel = options->cancel;
+    return report->format->write(saved, path, err);
 }

@@ -9,9 +9,9 @@
 #include "onnx/model_file.h"
 
 struct cm_checkpoint_export {
-    const char *to;    /* name of a format */
-    bool weights_only; /* no optimizer */
-    struct cm_saved_writing write;
+    const char *to;            /* name of a format */
+    bool weights_only;         /* no optimizer */
+    const atomic_bool *cancel; /* NULL: none */
 };
 
 struct cm_export_report {

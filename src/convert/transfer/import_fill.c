@@ -42,8 +42,7 @@ static enum cm_status fill(struct cm_importing *in, struct cm_tensor_proto *tens
         err, cm_parts_gather(in->arena, parts, &shape, first->dtype, find, arg, &gathered, err),
         "initializer '%.*s'", CM_STR_FMT(tensor->name)));
     return cm_tensor_proto_store_later(tensor, in->arena, dtype, &shape,
-                                       cm_saved_contents(in->arena, in->saved, gathered, dtype),
-                                       err);
+                                       cm_saved_contents(in->arena, gathered, dtype), err);
 }
 
 enum cm_status cm_import_weights(struct cm_importing *in, struct cm_error *err)
@@ -237,9 +236,9 @@ enum cm_status cm_import_keep(struct cm_importing *in, const struct cm_prepare_r
 
         if (!is_in_model(in, i) && cm_dtype_size(one->tensor->dtype) &&
             one->tensor->dtype != CM_STRING)
-            CM_TRY(cm_hold_keep(
-                in->file, entry, one,
-                cm_saved_contents(in->arena, saved, one->tensor, one->tensor->dtype), err));
+            CM_TRY(cm_hold_keep(in->file, entry, one,
+                                cm_saved_contents(in->arena, one->tensor, one->tensor->dtype),
+                                err));
     }
     return CM_OK;
 }

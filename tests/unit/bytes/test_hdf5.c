@@ -23,7 +23,6 @@ static struct cm_saved_tensor *filled(struct cm_arena *arena, enum cm_dtype dtyp
 static struct cm_str written(struct cm_arena *arena, const struct cm_hdf5_output *outputs,
                              size_t count)
 {
-    const struct cm_saved_mapped none = {0};
     char path[FOLDER_PATH_SIZE];
     struct cm_mapping mapping;
     struct cm_save save = {0};
@@ -33,7 +32,7 @@ static struct cm_str written(struct cm_arena *arena, const struct cm_hdf5_output
     folder_make(&folder);
     folder_path(&folder, "file.h5", path);
     CHECK_OK(cm_save_begin(&save, path, &err), &err);
-    CHECK_OK(cm_hdf5_write(arena, &save, &none, outputs, count, &err), &err);
+    CHECK_OK(cm_hdf5_write(arena, &save, outputs, count, &err), &err);
     CHECK_OK(cm_save_commit(&save, &err), &err);
     CHECK_OK(cm_file_map(path, true, &mapping, &err), &err);
     const struct cm_str bytes =

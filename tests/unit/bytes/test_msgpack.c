@@ -6,7 +6,6 @@
 
 static struct cm_str written(struct cm_arena *arena, const struct cm_item *item)
 {
-    struct cm_saved_reader reader = {0};
     char path[FOLDER_PATH_SIZE];
     struct cm_mapping mapping;
     struct cm_save save = {0};
@@ -16,7 +15,7 @@ static struct cm_str written(struct cm_arena *arena, const struct cm_item *item)
     folder_make(&folder);
     folder_path(&folder, "x.msgpack", path);
     CHECK_OK(cm_save_begin(&save, path, &err), &err);
-    CHECK_OK(cm_msgpack_write(&save, &reader, item, &err), &err);
+    CHECK_OK(cm_msgpack_write(&save, item, &err), &err);
     CHECK_OK(cm_save_commit(&save, &err), &err);
     CHECK_OK(cm_file_map(path, true, &mapping, &err), &err);
     const struct cm_str bytes =

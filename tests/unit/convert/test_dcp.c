@@ -40,7 +40,6 @@ static struct cm_saved *example(struct cm_arena *arena)
 
 static void round_trip(struct cm_arena *arena)
 {
-    const struct cm_saved_writing options = {0};
     char path[FOLDER_PATH_SIZE];
     struct cm_saved *saved;
     struct folder folder;
@@ -49,9 +48,9 @@ static void round_trip(struct cm_arena *arena)
 
     folder_make(&folder);
     folder_path(&folder, "checkpoint", path);
-    CHECK_OK(cm_dcp_write(example(arena), path, &options, &err), &err);
+    CHECK_OK(cm_dcp_write(example(arena), path, &err), &err);
     CHECK_INT(folder_count(&folder), 1);
-    CHECK_FAILS(cm_dcp_write(example(arena), path, &options, &err), CM_BAD_ARGUMENT, &err, path);
+    CHECK_FAILS(cm_dcp_write(example(arena), path, &err), CM_BAD_ARGUMENT, &err, path);
     CHECK_OK(cm_saved_open(arena, path, &saved, &err), &err);
     CHECK_INT(saved->entries.count, 2);
     CHECK_INT(saved->step, 7);

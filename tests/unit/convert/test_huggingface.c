@@ -71,7 +71,6 @@ static void round_trip(struct cm_arena *arena)
     } cases[] = {{"huggingface", "Hugging Face"}, {"lightning", "PyTorch Lightning"}};
 
     for (size_t i = 0; i < CM_COUNT(cases); i++) {
-        const struct cm_saved_writing options = {0};
         char path[FOLDER_PATH_SIZE];
         struct cm_saved *again;
         struct folder folder;
@@ -79,7 +78,7 @@ static void round_trip(struct cm_arena *arena)
 
         folder_make(&folder);
         folder_path(&folder, "out", path);
-        CHECK_OK(format_named(cases[i].format)->write(example(arena), path, &options, &err), &err);
+        CHECK_OK(format_named(cases[i].format)->write(example(arena), path, &err), &err);
         CHECK_OK(cm_saved_open(arena, path, &again, &err), &err);
         CHECK_STRING(again->system, cases[i].system);
         CHECK_INT(again->missing.count + again->unknown.count, 0);

@@ -178,7 +178,7 @@ static struct cm_saved *round_trip(struct cm_arena *arena, const struct cm_saved
 
     folder_make(&folder);
     folder_path(&folder, name, path);
-    CHECK_OK(format->write(saved, path, NULL, &err), &err);
+    CHECK_OK(format->write(saved, path, &err), &err);
     CHECK_OK(cm_place_open(arena, path, 0, &place, &err), &err);
     CHECK_INT(format->recognize(&place), 2);
     CHECK_OK(format->read(&place, back, &err), &err);

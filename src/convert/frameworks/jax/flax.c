@@ -56,27 +56,17 @@ static enum cm_status read(struct cm_saved_place *place, struct cm_saved *saved,
     return CM_OK;
 }
 
-static enum cm_status write_tree(struct cm_save *save, const struct cm_saved *saved,
-                                 const struct cm_item *tree, struct cm_error *err)
+static enum cm_status write_tree(void *tree, struct cm_save *save, struct cm_error *err)
 {
-    struct cm_saved_reader reader = {.mapped = saved->mapped.items,
-                                     .n_mapped = saved->mapped.count};
-    const enum cm_status status = cm_msgpack_write(save, &reader, tree, err);
-
-    cm_saved_reader_release(&reader);
-    return status;
+    return cm_msgpack_write(save, tree, err);
 }
 
-static enum cm_status write(const struct cm_saved *saved, const char *path,
-                            const struct cm_saved_writing *options, struct cm_error *err)
+static enum cm_status write(const struct cm_saved *saved, const char *path, struct cm_error *err)
 {
     const struct cm_item *tree;
-    struct cm_save save = {0};
 
     CM_TRY(cm_jax_tree(saved->arena, saved, &tree, err));
-    CM_TRY(cm_save_begin(&save, path, err));
-    save.cancel = options ? options->cancel : NULL;
-    return cm_save_end(&save, write_tree(&save, saved, tree, err), err);
+    return cm_saved_write_file(saved, path, write_tree, (void *)tree, err);
 }
 
 const struct cm_format cm_format_flax = {

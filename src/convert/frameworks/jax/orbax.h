@@ -18,7 +18,6 @@ const struct cm_item *cm_orbax_settings(struct cm_arena *arena, const struct cm_
 enum cm_status cm_orbax_take_settings(struct cm_saved *saved, struct cm_error *err) CM_MUST_CHECK;
 
 enum cm_status cm_orbax_write(const struct cm_saved *saved, const char *path,
-                              const struct cm_saved_writing *options,
                               struct cm_error *err) CM_MUST_CHECK;
 
 #endif

@@ -9,9 +9,9 @@
 
 struct orbax_writer {
     struct cm_arena *arena;
-    struct cm_folder_save folder;
-    struct cm_saved_reader reader;
-    const struct cm_saved_writing *options;
+    const struct cm_saved *saved;
+    struct cm_folder_save *folder;
+    const struct cm_item *tree;
     struct cm_item *metadata; /* entries of tree_metadata */
     struct cm_error *err;
 };
@@ -39,26 +39,25 @@ static struct cm_item *list_of(struct cm_arena *arena, const struct cm_shape *sh
 
 static enum cm_status put_json(struct orbax_writer *w, const char *name, const struct cm_item *item)
 {
-    return cm_folder_put(&w->folder, w->arena, name, cm_item_json(w->arena, item, 0), w->err);
+    return cm_saved_put_json(w->saved, w->folder, name, item, w->err);
+}
+
+static enum cm_status write_chunk(void *tensor, struct cm_save *save, struct cm_error *err)
+{
+    return cm_saved_tensor_write(save, tensor, err);
 }
 
 static enum cm_status put_chunk(struct orbax_writer *w, struct cm_str name,
                                 const struct cm_saved_tensor *tensor)
 {
-    const int64_t count = cm_shape_elements(&tensor->shape);
     struct cm_str key = cm_arena_printf(w->arena, "%.*s/0", CM_STR_ALL(name));
-    struct cm_save save = {0};
-    const char *path;
 
-    if (count == 0)
+    if (cm_shape_elements(&tensor->shape) == 0)
         return CM_OK;
     for (int d = 1; d < tensor->shape.rank; d++)
         key = cm_arena_printf(w->arena, "%.*s.0", CM_STR_ALL(key));
-    CM_TRY(cm_folder_file(&w->folder, w->arena, cm_str_text(key), &path, w->err));
-    CM_TRY(cm_save_begin(&save, path, w->err));
-    save.cancel = w->options ? w->options->cancel : NULL;
-    return cm_save_end(&save, cm_saved_elements_write(&save, &w->reader, tensor, 0, count, w->err),
-                       w->err);
+    return cm_saved_put_file(w->saved, w->folder, cm_str_text(key), write_chunk, (void *)tensor,
+                             w->err);
 }
 
 static enum cm_status put_array(struct orbax_writer *w, struct cm_str name,
@@ -167,9 +166,9 @@ static enum cm_status put_tree(struct orbax_writer *w, const struct cm_item *tre
     return CM_OK;
 }
 
-static enum cm_status put_metadata(struct orbax_writer *w, const struct cm_saved *saved)
+static enum cm_status put_metadata(struct orbax_writer *w)
 {
-    const struct cm_item *settings = cm_orbax_settings(w->arena, saved);
+    const struct cm_item *settings = cm_orbax_settings(w->arena, w->saved);
     struct cm_item *metadata = cm_item_new(w->arena, CM_ITEM_MAP);
     struct cm_item *checkpoint = cm_item_new(w->arena, CM_ITEM_MAP);
 
@@ -193,26 +192,23 @@ static enum cm_status put_metadata(struct orbax_writer *w, const struct cm_saved
     return put_json(w, "_CHECKPOINT_METADATA", checkpoint);
 }
 
-enum cm_status cm_orbax_write(const struct cm_saved *saved, const char *path,
-                              const struct cm_saved_writing *options, struct cm_error *err)
+static enum cm_status put_all(void *arg, struct cm_folder_save *folder, struct cm_error *err)
 {
-    struct orbax_writer w = {
-        .arena = saved->arena,
-        .reader = {.mapped = saved->mapped.items, .n_mapped = saved->mapped.count},
-        .options = options,
-        .metadata = cm_item_new(saved->arena, CM_ITEM_MAP),
-        .err = err};
-    const struct cm_item *tree;
+    struct orbax_writer *w = arg;
 
-    CM_TRY(cm_jax_tree(saved->arena, saved, &tree, err));
-    CM_TRY(cm_folder_begin(&w.folder, path, err));
-    enum cm_status status = put_tree(&w, tree, CM_STR_NONE, cm_item_new(w.arena, CM_ITEM_LIST), 0);
-    if (!status)
-        status = put_metadata(&w, saved);
-    cm_saved_reader_release(&w.reader);
-    if (status) {
-        cm_folder_abandon(&w.folder);
-        return status;
-    }
-    return cm_folder_commit(&w.folder, err);
+    (void)err;
+    w->folder = folder;
+    CM_TRY(put_tree(w, w->tree, CM_STR_NONE, cm_item_new(w->arena, CM_ITEM_LIST), 0));
+    return put_metadata(w);
+}
+
+enum cm_status cm_orbax_write(const struct cm_saved *saved, const char *path, struct cm_error *err)
+{
+    struct orbax_writer w = {.arena = saved->arena,
+                             .saved = saved,
+                             .metadata = cm_item_new(saved->arena, CM_ITEM_MAP),
+                             .err = err};
+
+    CM_TRY(cm_jax_tree(saved->arena, saved, &w.tree, err));
+    return cm_saved_write_folder(saved, path, put_all, &w, err);
 }

@@ -108,6 +108,6 @@ void cm_bundle_roles(struct cm_arena *arena, const struct cm_bundle_graph *graph
 
 /* The row's write: a folder with one checkpoint. */
 enum cm_status cm_bundle_write(const struct cm_saved *saved, const char *path,
-                               const struct cm_saved_writing *options, struct cm_error *err);
+                               struct cm_error *err);
 
 #endif

@@ -14,7 +14,7 @@
 #include "convert/frameworks/keras/keras_optimizer.h"
 #include "onnx/wire.h"
 
-enum { PIECE = 1 << 20, STRING_TYPE = 7 };
+enum { STRING_TYPE = 7 };
 
 void cm_bundle_add(struct cm_bundle_writing *w, struct cm_str key,
                    const struct cm_saved_tensor *tensor)
@@ -187,35 +187,24 @@ static int by_key(const void *a, const void *b)
                           ((const struct cm_bundle_output *)b)->key);
 }
 
-static enum cm_status write_tensor(struct cm_bundle_writing *w, struct cm_save *save,
-                                   struct cm_bundle_output *output, uint8_t *piece)
+/* A tensor on its way to the file. */
+struct flow {
+    struct cm_save *save;
+    struct cm_bundle_output *output;
+};
+
+static enum cm_status put_part(void *arg, const void *bytes, size_t size, struct cm_error *err)
 {
-    const struct cm_saved_tensor *tensor = output->tensor;
-    struct cm_saved_reader reader = {.mapped = w->saved->mapped.items,
-                                     .n_mapped = w->saved->mapped.count};
-    const size_t width = cm_dtype_size(tensor->dtype);
-    const int64_t count = cm_shape_elements(&tensor->shape), some = (int64_t)(PIECE / width);
-    enum cm_status status = CM_OK;
+    const struct flow *flow = arg;
 
-    for (int64_t first = 0; first < count && !status; first += some) {
-        const int64_t now = some < count - first ? some : count - first;
-        const size_t size = (size_t)now * width;
-
-        status = cm_saved_tensor_read(&reader, tensor, first, now, piece, w->err);
-        if (!status) {
-            output->crc = cm_crc32c(output->crc, piece, size);
-            output->size += size;
-            status = cm_save_write(save, piece, size, w->err);
-        }
-    }
-    cm_saved_tensor_forget(&reader, tensor);
-    cm_saved_reader_release(&reader);
-    return status;
+    flow->output->crc = cm_crc32c(flow->output->crc, bytes, size);
+    flow->output->size += size;
+    return cm_save_write(flow->save, bytes, size, err);
 }
 
 /* A text: its length, the check sum of that, its bytes. */
-static enum cm_status write_text(struct cm_bundle_writing *w, struct cm_save *save,
-                                 struct cm_bundle_output *output)
+static enum cm_status write_text(struct cm_save *save, struct cm_bundle_output *output,
+                                 struct cm_error *err)
 {
     uint8_t head[14];
     const uint32_t length = (uint32_t)output->text.size;
@@ -226,19 +215,23 @@ static enum cm_status write_text(struct cm_bundle_writing *w, struct cm_save *sa
     memcpy(head + size, &stored, sizeof stored);
     output->crc = cm_crc32c(cm_crc32c(crc, &stored, sizeof stored), output->text.data, length);
     output->size = size + sizeof stored + length;
-    CM_TRY(cm_save_write(save, head, size + sizeof stored, w->err));
-    return cm_save_write(save, output->text.data, length, w->err);
+    CM_TRY(cm_save_write(save, head, size + sizeof stored, err));
+    return cm_save_write(save, output->text.data, length, err);
 }
 
-static enum cm_status write_data(struct cm_bundle_writing *w, struct cm_save *save)
+static enum cm_status write_data(void *arg, struct cm_save *save, struct cm_error *err)
 {
-    uint8_t *piece = cm_arena_alloc(w->arena, PIECE);
+    const struct cm_bundle_writing *w = arg;
 
     for (size_t i = 0; i < w->outputs.count; i++) {
         struct cm_bundle_output *output = &w->outputs.items[i];
+        const struct cm_saved_tensor *tensor = output->tensor;
+        struct flow flow = {save, output};
 
         output->offset = save->written;
-        CM_TRY(output->tensor ? write_tensor(w, save, output, piece) : write_text(w, save, output));
+        CM_TRY(tensor ? cm_saved_elements_each(tensor, 0, cm_shape_elements(&tensor->shape),
+                                               put_part, &flow, err)
+                      : write_text(save, output, err));
     }
     return CM_OK;
 }
@@ -287,9 +280,10 @@ static struct cm_str describe(struct cm_bundle_writing *w, const struct cm_bundl
     return (struct cm_str){entry.items, entry.count};
 }
 
-static enum cm_status write_index(struct cm_bundle_writing *w, struct cm_save *save)
+static enum cm_status write_index(void *arg, struct cm_save *save, struct cm_error *err)
 {
     static const char header[] = "\x08\x01\x1a\x02\x08\x01"; /* one file of data, version 1 */
+    struct cm_bundle_writing *w = arg;
     const size_t count = w->outputs.count + 1;
     struct cm_table_entry *entries = CM_NEW_ARRAY(w->arena, struct cm_table_entry, count);
 
@@ -297,23 +291,7 @@ static enum cm_status write_index(struct cm_bundle_writing *w, struct cm_save *s
     for (size_t i = 1; i < count; i++)
         entries[i] = (struct cm_table_entry){w->outputs.items[i - 1].key,
                                              describe(w, &w->outputs.items[i - 1])};
-    return cm_table_write(w->arena, save, entries, count, w->err);
-}
-
-typedef enum cm_status fill_fn(struct cm_bundle_writing *w, struct cm_save *save);
-
-static enum cm_status write_file(struct cm_bundle_writing *w, struct cm_folder_save *folder,
-                                 const char *name, const atomic_bool *cancel, fill_fn *fill)
-{
-    struct cm_save *save = CM_NEW(w->arena, struct cm_save);
-    const char *path;
-
-    CM_TRY(cm_folder_file(folder, w->arena, name, &path, w->err));
-    CM_TRY(cm_save_begin(save, path, w->err));
-    cm_save_defer(w->arena, save);
-    save->cancel = cancel;
-    CM_TRY(fill(w, save));
-    return cm_save_commit(save, w->err);
+    return cm_table_write(w->arena, save, entries, count, err);
 }
 
 static enum cm_status check_outputs(struct cm_bundle_writing *w)
@@ -332,12 +310,27 @@ static enum cm_status check_outputs(struct cm_bundle_writing *w)
     return CM_OK;
 }
 
-enum cm_status cm_bundle_write(const struct cm_saved *saved, const char *path,
-                               const struct cm_saved_writing *options, struct cm_error *err)
+static enum cm_status write_folder(void *arg, struct cm_folder_save *folder, struct cm_error *err)
+{
+    struct cm_bundle_writing *w = arg;
+    const long long number = w->saved->step < 0 ? 1 : (long long)w->saved->step;
+    const char *data = cm_arena_printf(w->arena, "ckpt-%lld.data-00000-of-00001", number).data;
+
+    CM_TRY(cm_saved_put_file(w->saved, folder, data, write_data, w, err));
+    CM_TRY(cm_saved_put_file(w->saved, folder,
+                             cm_arena_printf(w->arena, "ckpt-%lld.index", number).data, write_index,
+                             w, err));
+    return cm_folder_put(folder, w->arena, "checkpoint",
+                         cm_arena_printf(w->arena,
+                                         "model_checkpoint_path: \"ckpt-%lld\"\n"
+                                         "all_model_checkpoint_paths: \"ckpt-%lld\"\n",
+                                         number, number),
+                         err);
+}
+
+enum cm_status cm_bundle_write(const struct cm_saved *saved, const char *path, struct cm_error *err)
 {
     struct cm_bundle_writing w = {.arena = saved->arena, .saved = saved, .err = err};
-    struct cm_folder_save *folder = CM_NEW(w.arena, struct cm_folder_save);
-    const atomic_bool *cancel = options ? options->cancel : NULL;
     struct cm_bundle_graph graph;
 
     index_tensors(&w);
@@ -349,20 +342,5 @@ enum cm_status cm_bundle_write(const struct cm_saved *saved, const char *path,
     *CM_PUSH(w.arena, &w.outputs) = (struct cm_bundle_output){
         .key = CM_STR(CM_BUNDLE_GRAPH_KEY), .text = cm_bundle_graph_encode(w.arena, &graph)};
     CM_TRY(check_outputs(&w));
-    const struct cm_str name =
-        cm_arena_printf(w.arena, "ckpt-%lld", saved->step < 0 ? 1LL : (long long)saved->step);
-    CM_TRY(cm_folder_begin(folder, path, err));
-    cm_folder_defer(w.arena, folder);
-    CM_TRY(write_file(&w, folder,
-                      cm_arena_printf(w.arena, "%s.data-00000-of-00001", cm_str_text(name)).data,
-                      cancel, write_data));
-    CM_TRY(write_file(&w, folder, cm_arena_printf(w.arena, "%s.index", cm_str_text(name)).data,
-                      cancel, write_index));
-    CM_TRY(cm_folder_put(folder, w.arena, "checkpoint",
-                         cm_arena_printf(w.arena,
-                                         "model_checkpoint_path: \"%s\"\n"
-                                         "all_model_checkpoint_paths: \"%s\"\n",
-                                         cm_str_text(name), cm_str_text(name)),
-                         err));
-    return cm_folder_commit(folder, err);
+    return cm_saved_write_folder(saved, path, write_folder, &w, err);
 }

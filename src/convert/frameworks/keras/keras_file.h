@@ -27,6 +27,6 @@ enum cm_status cm_keras_read_legacy(struct cm_saved *saved, const struct cm_hdf5
 
 /* The row's write. */
 enum cm_status cm_keras_write_weights(const struct cm_saved *saved, const char *path,
-                                      const struct cm_saved_writing *options, struct cm_error *err);
+                                      struct cm_error *err);
 
 #endif

@@ -283,23 +283,25 @@ static enum cm_status add_optimizer(struct writing *w, struct cm_str name, bool 
 
 /* ---- the file ---- */
 
+static enum cm_status write_outputs(void *arg, struct cm_save *save, struct cm_error *err)
+{
+    const struct writing *w = arg;
+
+    return cm_hdf5_write(w->arena, save, w->outputs.items, w->outputs.count, err);
+}
+
 enum cm_status cm_keras_write_weights(const struct cm_saved *saved, const char *path,
-                                      const struct cm_saved_writing *options, struct cm_error *err)
+                                      struct cm_error *err)
 {
     struct writing w = {.arena = saved->arena, .saved = saved, .err = err};
     const struct cm_item *layout = cm_saved_fact(saved, "keras.layout");
     bool has_rate = cm_keras_has_rate(saved);
     const struct cm_str name = cm_item_get_text(layout, "optimizer");
-    struct cm_save *save = CM_NEW(saved->arena, struct cm_save);
 
     index_entries(&w);
     (void)cm_item_is_bool(cm_item_get(layout, "has_rate"), &has_rate);
     CM_TRY(layout ? add_as_before(&w, layout) : add_by_names(&w));
     if (saved->has_optimizer && saved->groups.count)
         CM_TRY(add_optimizer(&w, name, has_rate));
-    CM_TRY(cm_save_begin(save, path, err));
-    cm_save_defer(saved->arena, save);
-    save->cancel = options ? options->cancel : NULL;
-    CM_TRY(cm_hdf5_write(w.arena, save, &saved->mapped, w.outputs.items, w.outputs.count, err));
-    return cm_save_commit(save, err);
+    return cm_saved_write_file(saved, path, write_outputs, &w, err);
 }

@@ -27,7 +27,6 @@ enum cm_ort_tensor {
 };
 
 enum cm_status cm_ort_write(const struct cm_saved *saved, const char *path,
-                            const struct cm_saved_writing *options,
                             struct cm_error *err) CM_MUST_CHECK;
 
 /* The states of a rule that ONNX Runtime keeps, in its order; NULL: there are no more. */

@@ -260,43 +260,31 @@ static size_t place_tensors(struct ort_writer *w)
     return end;
 }
 
-static enum cm_status write_tensors(struct ort_writer *w, struct cm_save *save,
-                                    struct cm_error *err)
+static enum cm_status write_tensors(void *arg, struct cm_save *save, struct cm_error *err)
 {
-    struct cm_saved_reader reader = {.mapped = w->saved->mapped.items,
-                                     .n_mapped = w->saved->mapped.count};
     static const uint8_t zeros[DATA_ALIGNMENT + 4];
-    enum cm_status status = CM_OK;
+    const struct ort_writer *w = arg;
 
-    for (size_t i = 0; !status && i < w->tensors.count; i++) {
+    for (size_t i = 0; i < w->tensors.count; i++) {
         const struct later *later = &w->tensors.items[i];
         const int64_t count = cm_shape_elements(&later->tensor->shape);
         const uint32_t size = (uint32_t)((size_t)count * cm_dtype_size(later->tensor->dtype));
         const size_t head = w->is_external ? 0 : sizeof size;
 
-        status = cm_save_write(save, zeros, later->at - head - save->written, err);
-        if (!status && head)
-            status = cm_save_write(save, &size, head, err);
-        if (!status)
-            status = cm_saved_elements_write(save, &reader, later->tensor, 0, count, err);
+        CM_TRY(cm_save_write(save, zeros, later->at - head - save->written, err));
+        CM_TRY(cm_save_write(save, &size, head, err));
+        CM_TRY(cm_saved_elements_write(save, later->tensor, 0, count, err));
     }
-    cm_saved_reader_release(&reader);
-    return status;
+    return CM_OK;
 }
 
-static enum cm_status write_file(struct ort_writer *w, const char *path, bool tables, bool tensors,
-                                 const struct cm_saved_writing *options, struct cm_error *err)
+/* The tables, and the tensors behind them unless those have a file of their own. */
+static enum cm_status write_tables(void *arg, struct cm_save *save, struct cm_error *err)
 {
-    struct cm_save save = {0};
-    enum cm_status status = CM_OK;
+    const struct ort_writer *w = arg;
 
-    CM_TRY(cm_save_begin(&save, path, err));
-    save.cancel = options ? options->cancel : NULL;
-    if (tables)
-        status = cm_save_write(&save, w->out.items, w->out.count, err);
-    if (!status && tensors)
-        status = write_tensors(w, &save, err);
-    return cm_save_end(&save, status, err);
+    CM_TRY(cm_save_write(save, w->out.items, w->out.count, err));
+    return w->is_external ? CM_OK : write_tensors(arg, save, err);
 }
 
 static enum cm_status list_slots(struct ort_writer *w, struct cm_error *err)
@@ -322,8 +310,7 @@ static enum cm_status list_slots(struct ort_writer *w, struct cm_error *err)
     return CM_OK;
 }
 
-enum cm_status cm_ort_write(const struct cm_saved *saved, const char *path,
-                            const struct cm_saved_writing *options, struct cm_error *err)
+enum cm_status cm_ort_write(const struct cm_saved *saved, const char *path, struct cm_error *err)
 {
     struct ort_writer w = {.arena = saved->arena, .saved = saved, .out.arena = saved->arena};
 
@@ -333,8 +320,8 @@ enum cm_status cm_ort_write(const struct cm_saved *saved, const char *path,
     if (w.is_external) {
         put_all(&w);
         (void)place_tensors(&w);
-        CM_TRY(write_file(&w, cm_arena_printf(w.arena, "%s.data", path).data, false, true, options,
-                          err));
+        CM_TRY(cm_saved_write_file(saved, cm_arena_printf(w.arena, "%s.data", path).data,
+                                   write_tensors, &w, err));
     }
     for (size_t i = 0; i < w.tensors.count; i++) {
         const struct later *later = &w.tensors.items[i];
@@ -345,5 +332,5 @@ enum cm_status cm_ort_write(const struct cm_saved *saved, const char *path,
         else
             cm_fb_point(&w.out, later->place, later->at - 4);
     }
-    return write_file(&w, path, true, !w.is_external, options, err);
+    return cm_saved_write_file(saved, path, write_tables, &w, err);
 }

@@ -7,7 +7,6 @@
 
 #define CM_DCP_METADATA ".metadata"
 
-enum cm_status cm_dcp_write(const struct cm_saved *saved, const char *path,
-                            const struct cm_saved_writing *options, struct cm_error *err);
+enum cm_status cm_dcp_write(const struct cm_saved *saved, const char *path, struct cm_error *err);
 
 #endif

@@ -13,8 +13,9 @@
 
 struct writing {
     struct cm_arena *arena;
-    struct cm_save *save; /* __0_0.distcp */
-    const atomic_bool *cancel;
+    const struct cm_saved *saved;
+    const char *path;
+    struct cm_save *save;                  /* __0_0.distcp */
     struct cm_item *items, *paths, *infos; /* of .metadata */
     struct cm_error *err;
 };
@@ -203,39 +204,35 @@ static enum cm_status write_metadata(struct writing *w, struct cm_folder_save *f
                          (struct cm_str){(const char *)pickle.out.items, pickle.out.count}, w->err);
 }
 
-static enum cm_status write_folder(struct writing *w, const struct cm_saved *saved,
-                                   struct cm_folder_save *folder)
+static enum cm_status write_items(void *arg, struct cm_save *save, struct cm_error *err)
 {
-    const char *path;
+    struct writing *w = arg;
 
-    CM_TRY(cm_folder_file(folder, w->arena, "__0_0.distcp", &path, w->err));
-    CM_TRY(cm_save_begin(w->save, path, w->err));
-    w->save->cancel = w->cancel;
-    CM_TRY(write_tree(w, CM_STR(""), tuple(w->arena), whole_tree(w->arena, saved), 0));
-    CM_TRY(cm_save_commit(w->save, w->err));
-    CM_TRY(write_metadata(w, folder));
-    return cm_folder_commit(folder, w->err);
+    (void)err;
+    w->save = save;
+    return write_tree(w, CM_STR(""), tuple(w->arena), whole_tree(w->arena, w->saved), 0);
 }
 
-enum cm_status cm_dcp_write(const struct cm_saved *saved, const char *path,
-                            const struct cm_saved_writing *options, struct cm_error *err)
+static enum cm_status write_folder(void *arg, struct cm_folder_save *folder, struct cm_error *err)
 {
-    struct cm_arena *arena = saved->arena;
-    struct cm_folder_save *folder = CM_NEW(arena, struct cm_folder_save);
-    struct cm_save *save = CM_NEW(arena, struct cm_save);
-    struct writing writing = {.arena = arena,
-                              .save = save,
-                              .cancel = options->cancel,
-                              .items = cm_item_new(arena, CM_ITEM_MAP),
-                              .paths = cm_item_new(arena, CM_ITEM_MAP),
-                              .infos = cm_item_new(arena, CM_ITEM_MAP),
+    struct writing *w = arg;
+
+    enum cm_status status =
+        cm_saved_put_file(w->saved, folder, "__0_0.distcp", write_items, w, err);
+    if (!status)
+        status = write_metadata(w, folder);
+    return cm_error_context(err, status, "%.600s", w->path);
+}
+
+enum cm_status cm_dcp_write(const struct cm_saved *saved, const char *path, struct cm_error *err)
+{
+    struct writing writing = {.arena = saved->arena,
+                              .saved = saved,
+                              .path = path,
+                              .items = cm_item_new(saved->arena, CM_ITEM_MAP),
+                              .paths = cm_item_new(saved->arena, CM_ITEM_MAP),
+                              .infos = cm_item_new(saved->arena, CM_ITEM_MAP),
                               .err = err};
 
-    cm_folder_defer(arena, folder);
-    cm_save_defer(arena, save);
-    CM_TRY(cm_folder_begin(folder, path, err));
-    const enum cm_status status = write_folder(&writing, saved, folder);
-    cm_save_abandon(save);
-    cm_folder_abandon(folder);
-    return cm_error_context(err, status, "%.600s", path);
+    return cm_saved_write_folder(saved, path, write_folder, &writing, err);
 }

@@ -13,7 +13,6 @@ enum cm_status cm_huggingface_read(struct cm_saved_place *place, struct cm_saved
 enum cm_status cm_huggingface_read_training(struct cm_saved_place *place, struct cm_saved *saved,
                                             struct cm_error *err) CM_MUST_CHECK;
 enum cm_status cm_huggingface_write(const struct cm_saved *saved, const char *path,
-                                    const struct cm_saved_writing *options,
                                     struct cm_error *err) CM_MUST_CHECK;
 
 #endif

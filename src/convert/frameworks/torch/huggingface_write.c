@@ -12,17 +12,14 @@
 
 struct writing {
     const struct cm_saved *saved;
-    struct cm_folder_save folder;
-    const struct cm_saved_writing *options;
+    struct cm_folder_save *folder;
     struct cm_error *err;
 };
 
 static enum cm_status put_json(struct writing *writing, const char *name,
                                const struct cm_item *item)
 {
-    struct cm_arena *arena = writing->saved->arena;
-
-    return cm_folder_put(&writing->folder, arena, name, cm_item_json(arena, item, 0), writing->err);
+    return cm_saved_put_json(writing->saved, writing->folder, name, item, writing->err);
 }
 
 static enum cm_status put_torch(struct writing *writing, const char *name, const char *stem,
@@ -30,8 +27,8 @@ static enum cm_status put_torch(struct writing *writing, const char *name, const
 {
     const char *path;
 
-    CM_TRY(cm_folder_file(&writing->folder, writing->saved->arena, name, &path, writing->err));
-    return cm_torch_save_item(path, stem, item, writing->options, writing->err);
+    CM_TRY(cm_folder_file(writing->folder, writing->saved->arena, name, &path, writing->err));
+    return cm_torch_save_item(writing->saved, path, stem, item, writing->err);
 }
 
 /* ---- weights ---- */
@@ -48,9 +45,8 @@ static enum cm_status put_shard(struct writing *writing, const char *name, const
 {
     const char *path;
 
-    CM_TRY(cm_folder_file(&writing->folder, writing->saved->arena, name, &path, writing->err));
-    return cm_safetensors_save(writing->saved, numbers, count, path, writing->options,
-                               writing->err);
+    CM_TRY(cm_folder_file(writing->folder, writing->saved->arena, name, &path, writing->err));
+    return cm_safetensors_save(writing->saved, numbers, count, path, writing->err);
 }
 
 /* Where each shard ends, filled one after another. */
@@ -154,33 +150,20 @@ static enum cm_status put_training(struct writing *writing)
     return put_json(writing, "trainer_state.json", trainer_state(saved));
 }
 
-static enum cm_status put_all(struct writing *writing)
+static enum cm_status put_all(void *arg, struct cm_folder_save *folder, struct cm_error *err)
 {
-    const struct cm_item *config = cm_saved_fact(writing->saved, "config");
+    const struct cm_saved *saved = arg;
+    const struct cm_item *config = cm_saved_fact(saved, "config");
+    struct writing writing = {saved, folder, err};
 
-    CM_TRY(put_weights(writing));
+    CM_TRY(put_weights(&writing));
     if (config && config->kind == CM_ITEM_MAP && cm_item_get(config, "model_type"))
-        CM_TRY(put_json(writing, "config.json", config));
-    return writing->saved->has_optimizer ? put_training(writing) : CM_OK;
-}
-
-static void abandon(void *folder)
-{
-    cm_folder_abandon(folder);
+        CM_TRY(put_json(&writing, "config.json", config));
+    return saved->has_optimizer ? put_training(&writing) : CM_OK;
 }
 
 enum cm_status cm_huggingface_write(const struct cm_saved *saved, const char *path,
-                                    const struct cm_saved_writing *options, struct cm_error *err)
+                                    struct cm_error *err)
 {
-    struct writing *writing = CM_NEW(saved->arena, struct writing);
-
-    *writing = (struct writing){saved, {0}, options, err};
-    CM_TRY(cm_folder_begin(&writing->folder, path, err));
-    cm_arena_defer(saved->arena, abandon, &writing->folder);
-    enum cm_status status = put_all(writing);
-    if (status == CM_OK)
-        status = cm_folder_commit(&writing->folder, err);
-    cm_arena_forget(saved->arena, abandon, &writing->folder);
-    cm_folder_abandon(&writing->folder);
-    return status;
+    return cm_saved_write_folder(saved, path, put_all, (void *)saved, err);
 }

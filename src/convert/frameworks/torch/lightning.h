@@ -12,7 +12,6 @@ const struct cm_item *cm_plain_item(struct cm_arena *arena, const struct cm_item
 enum cm_status cm_lightning_take(struct cm_saved *saved, const struct cm_item *tree,
                                  struct cm_error *err) CM_MUST_CHECK;
 enum cm_status cm_lightning_write(const struct cm_saved *saved, const char *path,
-                                  const struct cm_saved_writing *options,
                                   struct cm_error *err) CM_MUST_CHECK;
 
 #endif

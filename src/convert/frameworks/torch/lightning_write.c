@@ -89,7 +89,7 @@ static const struct cm_item *loops(struct cm_arena *arena, int64_t step, int64_t
 }
 
 enum cm_status cm_lightning_write(const struct cm_saved *saved, const char *path,
-                                  const struct cm_saved_writing *options, struct cm_error *err)
+                                  struct cm_error *err)
 {
     struct cm_arena *arena = saved->arena;
     struct cm_item *all = cm_item_new(arena, CM_ITEM_MAP);
@@ -119,5 +119,5 @@ enum cm_status cm_lightning_write(const struct cm_saved *saved, const char *path
         cm_item_put(arena, all, "hyper_parameters", settings);
     }
     cm_item_put(arena, all, "cameo", cm_hold_text(arena, saved));
-    return cm_torch_save_item(path, "checkpoint", all, options, err);
+    return cm_torch_save_item(saved, path, "checkpoint", all, err);
 }

@@ -41,8 +41,7 @@ static enum cm_status read(struct cm_saved_place *place, struct cm_saved *saved,
     return cm_torch_take_tree(saved, item, err);
 }
 
-static enum cm_status write(const struct cm_saved *saved, const char *path,
-                            const struct cm_saved_writing *options, struct cm_error *err)
+static enum cm_status write(const struct cm_saved *saved, const char *path, struct cm_error *err)
 {
     struct cm_arena *arena = saved->arena;
     struct cm_item *tree = cm_item_new(arena, CM_ITEM_MAP);
@@ -59,8 +58,8 @@ static enum cm_status write(const struct cm_saved *saved, const char *path,
     if (saved->step >= 0)
         cm_item_put(arena, tree, "step", cm_item_int(arena, saved->step));
     cm_item_put(arena, tree, "cameo", cm_hold_text(arena, saved));
-    return cm_error_context(err, cm_torch_save_item(path, "checkpoint", tree, options, err),
-                            "%.600s", path);
+    return cm_error_context(err, cm_torch_save_item(saved, path, "checkpoint", tree, err), "%.600s",
+                            path);
 }
 
 const struct cm_format cm_format_pytorch = {

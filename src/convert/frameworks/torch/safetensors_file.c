@@ -86,53 +86,47 @@ size_t cm_saved_weights(struct cm_arena *arena, const struct cm_saved *saved, si
     return count;
 }
 
-static enum cm_status write_values(struct cm_save *save, const struct cm_saved *saved,
-                                   const size_t *numbers, size_t count,
-                                   struct cm_saved_reader *reader, struct cm_error *err)
-{
-    for (size_t i = 0; i < count; i++) {
-        const struct cm_saved_tensor *tensor = saved->entries.items[numbers[i]].tensor;
+/* The entries of saved that go into a file. */
+struct writing {
+    const struct cm_saved *saved;
+    const size_t *numbers;
+    size_t count;
+};
 
-        CM_TRY(cm_saved_elements_write(save, reader, tensor, 0, cm_shape_elements(&tensor->shape),
-                                       err));
-        cm_saved_tensor_forget(reader, tensor);
+static enum cm_status write_entries(void *arg, struct cm_save *save, struct cm_error *err)
+{
+    const struct writing *w = arg;
+    struct cm_safetensors_entry *entries =
+        CM_NEW_ARRAY(w->saved->arena, struct cm_safetensors_entry, w->count + 1);
+    struct cm_str header;
+
+    for (size_t i = 0; i < w->count; i++) {
+        const struct cm_saved_entry *entry = &w->saved->entries.items[w->numbers[i]];
+        entries[i] = (struct cm_safetensors_entry){
+            .name = entry->name, .type = entry->tensor->dtype, .shape = entry->tensor->shape};
     }
+    CM_TRY(cm_safetensors_header(w->saved->arena, entries, w->count, "pt", &header, err));
+    CM_TRY(cm_save_write(save, header.data, header.size, err));
+    for (size_t i = 0; i < w->count; i++)
+        CM_TRY(cm_saved_tensor_write(save, w->saved->entries.items[w->numbers[i]].tensor, err));
     return CM_OK;
 }
 
 enum cm_status cm_safetensors_save(const struct cm_saved *saved, const size_t *numbers,
-                                   size_t count, const char *path,
-                                   const struct cm_saved_writing *options, struct cm_error *err)
+                                   size_t count, const char *path, struct cm_error *err)
 {
-    struct cm_safetensors_entry *entries =
-        CM_NEW_ARRAY(saved->arena, struct cm_safetensors_entry, count + 1);
-    struct cm_saved_reader reader = {.mapped = saved->mapped.items,
-                                     .n_mapped = saved->mapped.count};
-    struct cm_save save = {0};
-    struct cm_str header;
+    struct writing writing = {saved, numbers, count};
 
-    for (size_t i = 0; i < count; i++) {
-        const struct cm_saved_entry *entry = &saved->entries.items[numbers[i]];
-        entries[i] = (struct cm_safetensors_entry){
-            .name = entry->name, .type = entry->tensor->dtype, .shape = entry->tensor->shape};
-    }
-    CM_TRY(cm_safetensors_header(saved->arena, entries, count, "pt", &header, err));
-    CM_TRY(cm_save_begin(&save, path, err));
-    save.cancel = options->cancel;
-    enum cm_status status = cm_save_write(&save, header.data, header.size, err);
-    if (status == CM_OK)
-        status = write_values(&save, saved, numbers, count, &reader, err);
-    cm_saved_reader_release(&reader);
-    return cm_save_end(&save, status, err);
+    return cm_saved_write_file(saved, path, write_entries, &writing, err);
 }
 
 static enum cm_status write_file(const struct cm_saved *saved, const char *path,
-                                 const struct cm_saved_writing *options, struct cm_error *err)
+                                 struct cm_error *err)
 {
     size_t *numbers;
     const size_t count = cm_saved_weights(saved->arena, saved, &numbers);
 
-    return cm_safetensors_save(saved, numbers, count, path, options, err);
+    return cm_safetensors_save(saved, numbers, count, path, err);
 }
 
 const struct cm_format cm_format_safetensors = {

@@ -15,7 +15,6 @@ enum cm_status cm_safetensors_item(struct cm_arena *arena, struct cm_str bytes, 
 /* One file with these entries of saved, written as a stream. `numbers` are those of the entries. */
 enum cm_status cm_safetensors_save(const struct cm_saved *saved, const size_t *numbers,
                                    size_t count, const char *path,
-                                   const struct cm_saved_writing *options,
                                    struct cm_error *err) CM_MUST_CHECK;
 /* The entries that are weights of the network: numbers of weights and buffers, the master copy
  * where there is one, each name once. */

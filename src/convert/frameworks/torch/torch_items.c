@@ -222,12 +222,22 @@ const struct cm_item *cm_torch_schedule_item(struct cm_arena *arena, const struc
     return move_to(&moving, state, position > 0 && position < 1e15 ? (int64_t)position : 0);
 }
 
-enum cm_status cm_torch_save_item(const char *path, const char *stem, const struct cm_item *item,
-                                  const struct cm_saved_writing *options, struct cm_error *err)
-{
-    struct cm_save save = {0};
+struct file {
+    const char *stem;
+    const struct cm_item *item;
+};
 
-    CM_TRY(cm_save_begin(&save, path, err));
-    save.cancel = options->cancel;
-    return cm_save_end(&save, cm_torch_write(&save, stem, item, err), err);
+static enum cm_status write_item(void *arg, struct cm_save *save, struct cm_error *err)
+{
+    const struct file *file = arg;
+
+    return cm_torch_write(save, file->stem, file->item, err);
+}
+
+enum cm_status cm_torch_save_item(const struct cm_saved *saved, const char *path, const char *stem,
+                                  const struct cm_item *item, struct cm_error *err)
+{
+    struct file file = {stem, item};
+
+    return cm_saved_write_file(saved, path, write_item, &file, err);
 }

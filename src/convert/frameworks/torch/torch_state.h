@@ -40,8 +40,7 @@ const struct cm_item *cm_torch_optimizer_item(struct cm_arena *arena, const stru
                                               bool by_name);
 const struct cm_item *cm_torch_schedule_item(struct cm_arena *arena, const struct cm_saved *saved);
 /* One file of torch.save with an item, whole or not at all. */
-enum cm_status cm_torch_save_item(const char *path, const char *stem, const struct cm_item *item,
-                                  const struct cm_saved_writing *options,
-                                  struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_torch_save_item(const struct cm_saved *saved, const char *path, const char *stem,
+                                  const struct cm_item *item, struct cm_error *err) CM_MUST_CHECK;
 
 #endif

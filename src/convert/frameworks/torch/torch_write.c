@@ -4,25 +4,11 @@
 #include "convert/frameworks/torch/pickle_write.h"
 #include "convert/frameworks/torch/torch_file.h"
 
-enum { CHUNK = 4 << 20, ALIGNMENT = 64 };
+enum { ALIGNMENT = 64 };
 
-static enum cm_status stream(struct cm_zip_writer *zip, const struct cm_saved_tensor *tensor,
-                             uint8_t *room, struct cm_error *err)
+static enum cm_status put_into_zip(void *zip, const void *bytes, size_t size, struct cm_error *err)
 {
-    const int64_t width = (int64_t)cm_dtype_size(tensor->dtype);
-    const int64_t count = cm_shape_elements(&tensor->shape), most = CHUNK / width;
-    struct cm_saved_reader reader = {0};
-    enum cm_status status = CM_OK;
-
-    for (int64_t at = 0; at < count && !status; at += most) {
-        const int64_t part = most < count - at ? most : count - at;
-
-        status = cm_saved_tensor_read(&reader, tensor, at, part, room, err);
-        if (!status)
-            status = cm_zip_write(zip, room, (size_t)(part * width), err);
-    }
-    cm_saved_reader_release(&reader);
-    return status;
+    return cm_zip_write(zip, bytes, size, err);
 }
 
 struct writing {
@@ -35,25 +21,13 @@ struct writing {
 static enum cm_status write_storages(struct cm_zip_writer *zip, const char *stem,
                                      const struct cm_pickle_writer *pickle, struct cm_error *err)
 {
-    size_t most = 1;
-
     for (size_t i = 0; i < pickle->storages.count; i++) {
         const struct cm_saved_tensor *tensor = pickle->storages.items[i];
-        size_t size;
-        if (!cm_dtype_bytes(tensor->dtype, cm_shape_elements(&tensor->shape), &size) ||
-            size > CHUNK)
-            size = CHUNK;
-        most = size > most ? size : most;
-    }
-    uint8_t *room = cm_arena_alloc(zip->arena, most);
-    for (size_t i = 0; i < pickle->storages.count; i++) {
-        const struct cm_saved_tensor *tensor = pickle->storages.items[i];
-        const uint64_t size =
-            (uint64_t)cm_shape_elements(&tensor->shape) * cm_dtype_size(tensor->dtype);
+        const int64_t count = cm_shape_elements(&tensor->shape);
 
-        CM_TRY(cm_zip_begin_member(zip, cm_arena_printf(zip->arena, "%s/data/%zu", stem, i), size,
-                                   NULL, err));
-        CM_TRY(stream(zip, tensor, room, err));
+        CM_TRY(cm_zip_begin_member(zip, cm_arena_printf(zip->arena, "%s/data/%zu", stem, i),
+                                   (uint64_t)count * cm_dtype_size(tensor->dtype), NULL, err));
+        CM_TRY(cm_saved_elements_each(tensor, 0, count, put_into_zip, zip, err));
         CM_TRY(cm_zip_end_member(zip, err));
     }
     return CM_OK;
