@@ -58,6 +58,33 @@ struct cm_item *cm_item_tensor(struct cm_arena *arena, struct cm_saved_tensor *t
     return item;
 }
 
+struct cm_item *cm_item_ints(struct cm_arena *arena, const int64_t *values, size_t count)
+{
+    struct cm_item *list = cm_item_new(arena, CM_ITEM_LIST);
+
+    for (size_t i = 0; i < count; i++)
+        cm_item_append(arena, list, cm_item_int(arena, values[i]));
+    return list;
+}
+
+struct cm_item *cm_item_reals(struct cm_arena *arena, const double *values, size_t count)
+{
+    struct cm_item *list = cm_item_new(arena, CM_ITEM_LIST);
+
+    for (size_t i = 0; i < count; i++)
+        cm_item_append(arena, list, cm_item_real(arena, values[i]));
+    return list;
+}
+
+struct cm_item *cm_item_texts(struct cm_arena *arena, const struct cm_str *texts, size_t count)
+{
+    struct cm_item *list = cm_item_new(arena, CM_ITEM_LIST);
+
+    for (size_t i = 0; i < count; i++)
+        cm_item_append(arena, list, cm_item_text(arena, texts[i]));
+    return list;
+}
+
 void cm_item_append(struct cm_arena *arena, struct cm_item *list, const struct cm_item *value)
 {
     *CM_PUSH(arena, &list->entries) = (struct cm_item_entry){NULL, value};
@@ -200,6 +227,34 @@ struct cm_str cm_item_key(struct cm_arena *arena, const struct cm_item *item, si
     if (!key)
         return cm_arena_printf(arena, "%zu", index);
     return cm_item_is_text(key, &text) ? text : cm_item_json(arena, key, 100);
+}
+
+const struct cm_item *cm_item_nth(const struct cm_item *list, size_t index)
+{
+    const struct cm_item_entry *entry =
+        index < cm_item_count(list) ? &list->entries.items[index] : NULL;
+    char key[24];
+
+    snprintf(key, sizeof key, "%zu", index);
+    return !entry ? NULL
+           : !entry->key || cm_str_is(cm_item_text_or_none(entry->key), key)
+               ? entry->value
+               : cm_item_get(list, key);
+}
+
+bool cm_item_is_shape(const struct cm_item *item, struct cm_shape *out)
+{
+    const size_t rank = cm_item_count(item);
+    int64_t count;
+
+    if (!item || (item->kind != CM_ITEM_LIST && item->kind != CM_ITEM_MAP) || rank > CM_MAX_RANK)
+        return false;
+    out->rank = (int)rank;
+    for (size_t d = 0; d < rank; d++)
+        if (!cm_item_is_int(cm_item_nth(item, d), &out->dims[d]) || out->dims[d] < 0 ||
+            out->dims[d] > CM_MAX_DIM)
+            return false;
+    return cm_shape_count(out, &count);
 }
 
 bool cm_item_is_a(const struct cm_item *item, const char *class_name)

@@ -28,6 +28,7 @@ enum cm_item_kind {
 
 struct cm_item;
 struct cm_saved_tensor;
+struct cm_shape;
 
 struct cm_item_entry {
     const struct cm_item *key; /* NULL in a list */
@@ -55,6 +56,10 @@ struct cm_item *cm_item_real(struct cm_arena *arena, double value);
 struct cm_item *cm_item_bool(struct cm_arena *arena, bool value);
 struct cm_item *cm_item_text(struct cm_arena *arena, struct cm_str text); /* borrowed */
 struct cm_item *cm_item_tensor(struct cm_arena *arena, struct cm_saved_tensor *tensor);
+/* Lists of them. */
+struct cm_item *cm_item_ints(struct cm_arena *arena, const int64_t *values, size_t count);
+struct cm_item *cm_item_reals(struct cm_arena *arena, const double *values, size_t count);
+struct cm_item *cm_item_texts(struct cm_arena *arena, const struct cm_str *texts, size_t count);
 void cm_item_append(struct cm_arena *arena, struct cm_item *list, const struct cm_item *value);
 void cm_item_set(struct cm_arena *arena, struct cm_item *map, const struct cm_item *key,
                  const struct cm_item *value); /* added, without looking whether it is there */
@@ -81,6 +86,12 @@ struct cm_str cm_item_text_or_none(const struct cm_item *item);
 struct cm_str cm_item_get_text(const struct cm_item *item, const char *key);
 /* The key of an entry of a map, as JSON where it is not a text; of a list its number. */
 struct cm_str cm_item_key(struct cm_arena *arena, const struct cm_item *item, size_t index);
+/* A list of sizes, none of them negative; the map that flax makes of a list counts as one. false:
+ * it is no shape, or one with too many elements. */
+bool cm_item_is_shape(const struct cm_item *item, struct cm_shape *out);
+/* Entry `index` of a list, or of the map that flax makes of a list ("0", "1", ..); NULL: it is not
+ * there. */
+const struct cm_item *cm_item_nth(const struct cm_item *list, size_t index);
 /* Is it an object of this class; with only the last part of the name? */
 bool cm_item_is_a(const struct cm_item *item, const char *class_name);
 

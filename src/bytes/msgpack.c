@@ -127,30 +127,6 @@ static enum cm_status read_entries(struct msgpack *m, uint64_t count, int depth,
     return CM_OK;
 }
 
-const struct cm_item *cm_msgpack_nth(const struct cm_item *list, size_t index)
-{
-    const struct cm_item_entry *entry = &list->entries.items[index];
-    char key[24];
-
-    snprintf(key, sizeof key, "%zu", index);
-    if (!entry->key || (entry->key->kind == CM_ITEM_TEXT && cm_str_is(entry->key->text, key)))
-        return entry->value;
-    return cm_item_get(list, key);
-}
-
-static bool to_shape(const struct cm_item *list, struct cm_shape *shape)
-{
-    const size_t rank = cm_item_count(list);
-
-    if (!list || (list->kind != CM_ITEM_LIST && list->kind != CM_ITEM_MAP) || rank > CM_MAX_RANK)
-        return false;
-    shape->rank = (int)rank;
-    for (size_t d = 0; d < rank; d++)
-        if (!cm_item_is_int(cm_msgpack_nth(list, d), &shape->dims[d]) || shape->dims[d] < 0)
-            return false;
-    return true;
-}
-
 /* [shape, "float32", bytes], itself msgpack. */
 static enum cm_status read_array(struct msgpack *m, struct cm_str payload, int depth,
                                  struct cm_item *item, struct cm_error *err)
@@ -168,7 +144,7 @@ static enum cm_status read_array(struct msgpack *m, struct cm_str payload, int d
     m->items = inner.items;
     const struct cm_item *bytes = cm_item_at(list, 2);
     if (cm_item_count(list) != 3 || list->kind != CM_ITEM_LIST ||
-        !to_shape(cm_item_at(list, 0), &shape) || bytes->kind != CM_ITEM_BYTES ||
+        !cm_item_is_shape(cm_item_at(list, 0), &shape) || bytes->kind != CM_ITEM_BYTES ||
         inner.at != inner.size)
         return bad(m, err, "an array is not a list of shape, type and bytes");
     if (!cm_item_is_text(cm_item_at(list, 1), &type) || !cm_numpy_dtype(type, &dtype))
@@ -208,11 +184,11 @@ static enum cm_status join_chunks(struct msgpack *m, struct cm_item *item, struc
     struct cm_saved_tensor *tensor = CM_NEW(m->arena, struct cm_saved_tensor);
     int64_t at = 0, sum;
 
-    if (!to_shape(cm_item_get(item, "shape"), &tensor->shape) || !cm_item_count(chunks) ||
+    if (!cm_item_is_shape(cm_item_get(item, "shape"), &tensor->shape) || !cm_item_count(chunks) ||
         cm_item_count(chunks) > CHUNKS_MAX)
         return bad(m, err, "an array in chunks has no shape or no chunks");
     for (size_t i = 0; i < cm_item_count(chunks); i++) {
-        const struct cm_item *chunk = cm_msgpack_nth(chunks, i);
+        const struct cm_item *chunk = cm_item_nth(chunks, i);
 
         if (!chunk || chunk->kind != CM_ITEM_TENSOR || chunk->tensor->pieces.count != 1 ||
             (i && chunk->tensor->dtype != tensor->dtype))

@@ -25,10 +25,6 @@ bool cm_msgpack_is_map(struct cm_str head);
 enum cm_status cm_msgpack_read(struct cm_arena *arena, struct cm_str bytes, struct cm_str file,
                                struct cm_item **out, struct cm_error *err) CM_MUST_CHECK;
 
-/* One entry of a list, or of the map that flax makes of a list ("0", "1", ..); index is less than
- * their number. NULL: it is not there. */
-const struct cm_item *cm_msgpack_nth(const struct cm_item *list, size_t index);
-
 /* Writes an item, of all kinds but objects; tensors as flax writes arrays. */
 enum cm_status cm_msgpack_write(struct cm_save *save, const struct cm_item *item,
                                 struct cm_error *err) CM_MUST_CHECK;

@@ -25,18 +25,14 @@ struct zarr {
 
 /* ---- descriptions ---- */
 
-static bool to_shape(const struct cm_item *list, struct cm_shape *shape, int64_t least)
+/* The shape of chunks: as many axes as the array has, none of size 0. */
+static bool is_chunk(const struct zarr *z, const struct cm_item *list, struct cm_shape *shape)
 {
-    const size_t rank = cm_item_count(list);
+    bool fits = cm_item_is_shape(list, shape) && shape->rank == z->tensor->shape.rank;
 
-    if (!list || list->kind != CM_ITEM_LIST || rank > CM_MAX_RANK)
-        return false;
-    shape->rank = (int)rank;
-    for (size_t d = 0; d < rank; d++)
-        if (!cm_item_is_int(cm_item_at(list, d), &shape->dims[d]) || shape->dims[d] < least ||
-            shape->dims[d] > CM_MAX_DIM)
-            return false;
-    return true;
+    for (int d = 0; fits && d < shape->rank; d++)
+        fits = shape->dims[d] > 0;
+    return fits;
 }
 
 static enum cm_status set_packing(struct zarr *z, const struct cm_item *name, struct cm_error *err)
@@ -64,13 +60,11 @@ static enum cm_status set_common(struct zarr *z, const struct cm_item *descripti
 {
     const struct cm_item *fill = cm_item_get(description, "fill_value");
     const struct cm_str name = cm_item_text_or_none(type);
-    int64_t count;
 
     if (!cm_numpy_dtype(name, &z->tensor->dtype))
         return cm_fail(err, CM_UNSUPPORTED, "arrays of type '%.*s' are not read", CM_STR_FMT(name));
-    if (!to_shape(cm_item_get(description, "shape"), &z->tensor->shape, 0) ||
-        !to_shape(chunk, &z->chunk, 1) || z->chunk.rank != z->tensor->shape.rank ||
-        !cm_shape_count(&z->tensor->shape, &count) || !cm_shape_count(&z->chunk, &count))
+    if (!cm_item_is_shape(cm_item_get(description, "shape"), &z->tensor->shape) ||
+        !is_chunk(z, chunk, &z->chunk))
         return cm_fail(err, CM_BAD_MODEL, "the shape of the array or of its chunks is wrong");
     z->fills_zero = !fill || fill->kind == CM_ITEM_NONE || cm_item_real_or(fill, NAN) == 0;
     return CM_OK;
@@ -116,8 +110,7 @@ static enum cm_status set_codecs(struct zarr *z, const struct cm_item *codecs, b
                    cm_item_count(codecs) == 1) {
             const struct cm_item *index = cm_item_get(is, "index_codecs");
 
-            if (!to_shape(cm_item_get(is, "chunk_shape"), &z->inner, 1) ||
-                z->inner.rank != z->chunk.rank)
+            if (!is_chunk(z, cm_item_get(is, "chunk_shape"), &z->inner))
                 return cm_fail(err, CM_BAD_MODEL, "the shape of the chunks in a shard is wrong");
             z->sharded = true;
             z->index_first = cm_item_is_text(cm_item_get(is, "index_location"), &text) &&

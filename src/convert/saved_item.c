@@ -94,16 +94,6 @@ enum cm_status cm_group_from_item(const struct cm_item *item, struct cm_plan_gro
 
 /* ---- schedules ---- */
 
-static void put_reals(struct cm_arena *arena, struct cm_item *map, const char *key,
-                      const double *numbers, size_t count)
-{
-    struct cm_item *list = cm_item_new(arena, CM_ITEM_LIST);
-
-    for (size_t i = 0; i < count; i++)
-        cm_item_append(arena, list, cm_item_real(arena, numbers[i]));
-    cm_item_put(arena, map, key, list);
-}
-
 struct cm_item *cm_schedule_item(struct cm_arena *arena, const struct cm_rate_schedule *schedule,
                                  size_t n_groups)
 {
@@ -126,11 +116,12 @@ struct cm_item *cm_schedule_item(struct cm_arena *arena, const struct cm_rate_sc
         if (phase->swings_back)
             cm_item_put(arena, map, "swings_back", cm_item_bool(arena, true));
         if (phase->from)
-            put_reals(arena, map, "from", phase->from, n_groups);
+            cm_item_put(arena, map, "from", cm_item_reals(arena, phase->from, n_groups));
         if (phase->to)
-            put_reals(arena, map, "to", phase->to, n_groups);
+            cm_item_put(arena, map, "to", cm_item_reals(arena, phase->to, n_groups));
         if (phase->rates)
-            put_reals(arena, map, "rates", phase->rates, phase->n_rates * n_groups);
+            cm_item_put(arena, map, "rates",
+                        cm_item_reals(arena, phase->rates, phase->n_rates * n_groups));
         cm_item_append(arena, list, map);
     }
     cm_item_put(arena, item, "phases", list);

@@ -367,11 +367,7 @@ enum cm_status cm_parts_scatter(struct cm_arena *arena, const struct cm_part_use
 static void put_list(struct cm_arena *arena, struct cm_item *map, const char *key,
                      const int64_t *numbers, int count)
 {
-    struct cm_item *list = cm_item_new(arena, CM_ITEM_LIST);
-
-    for (int i = 0; i < count; i++)
-        cm_item_append(arena, list, cm_item_int(arena, numbers[i]));
-    cm_item_put(arena, map, key, list);
+    cm_item_put(arena, map, key, cm_item_ints(arena, numbers, (size_t)count));
 }
 
 const struct cm_item *cm_parts_item(struct cm_arena *arena, const struct cm_parts *parts)

@@ -64,15 +64,6 @@ void cm_hold_slot(struct cm_arena *arena, struct cm_tensor_proto *tensor, struct
     set_tensor(arena, tensor, CM_HOLD_PREFIX "slot", item);
 }
 
-static struct cm_item *texts_item(struct cm_arena *arena, const struct cm_str *texts, size_t count)
-{
-    struct cm_item *list = cm_item_new(arena, CM_ITEM_LIST);
-
-    for (size_t i = 0; i < count; i++)
-        cm_item_append(arena, list, cm_item_text(arena, texts[i]));
-    return list;
-}
-
 static struct cm_item *optimizer_item(struct cm_arena *arena, const struct cm_saved *saved,
                                       const struct cm_hold_group *groups)
 {
@@ -86,10 +77,11 @@ static struct cm_item *optimizer_item(struct cm_arena *arena, const struct cm_sa
         const struct cm_saved_group *group = &saved->groups.items[i];
         struct cm_item *map = cm_group_item(arena, &group->settings);
 
-        cm_item_put(arena, map, "names", texts_item(arena, group->names.items, group->names.count));
+        cm_item_put(arena, map, "names",
+                    cm_item_texts(arena, group->names.items, group->names.count));
         if (groups)
             cm_item_put(arena, map, "initializers",
-                        texts_item(arena, groups[i].initializers, groups[i].count));
+                        cm_item_texts(arena, groups[i].initializers, groups[i].count));
         if (group->said)
             cm_item_put(arena, map, "said", group->said);
         cm_item_append(arena, list, map);

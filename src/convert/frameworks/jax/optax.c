@@ -362,7 +362,7 @@ static const struct cm_item *take_sequence(struct cm_optax *o, const struct cm_i
     struct cm_item *kept = cm_item_new(o->arena, state->kind);
 
     for (size_t i = 0; i < state->entries.count; i++) {
-        const struct cm_item *value = cm_msgpack_nth(state, i);
+        const struct cm_item *value = cm_item_nth(state, i);
         const struct cm_str key = cm_arena_printf(o->arena, "%zu", i);
 
         if (!value)

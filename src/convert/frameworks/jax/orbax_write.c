@@ -30,11 +30,7 @@ static bool is_sequence(const struct cm_item *map)
 
 static struct cm_item *list_of(struct cm_arena *arena, const struct cm_shape *shape)
 {
-    struct cm_item *list = cm_item_new(arena, CM_ITEM_LIST);
-
-    for (int d = 0; d < shape->rank; d++)
-        cm_item_append(arena, list, cm_item_int(arena, shape->dims[d]));
-    return list;
+    return cm_item_ints(arena, shape->dims, (size_t)shape->rank);
 }
 
 static enum cm_status put_json(struct orbax_writer *w, const char *name, const struct cm_item *item)

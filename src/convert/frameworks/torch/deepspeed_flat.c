@@ -102,17 +102,6 @@ static size_t group_of(const struct cm_zero *zero, size_t flat)
     return SIZE_MAX;
 }
 
-static bool read_shape(const struct cm_item *list, struct cm_shape *out, int64_t *count)
-{
-    out->rank = (int)cm_item_count(list);
-    if (!list || list->kind != CM_ITEM_LIST || cm_item_count(list) > CM_MAX_RANK)
-        return false;
-    for (int i = 0; i < out->rank; i++)
-        if (!cm_item_is_int(cm_item_at(list, (size_t)i), &out->dims[i]) || out->dims[i] < 0)
-            return false;
-    return cm_shape_count(out, count);
-}
-
 /* Parameters of one group in the order of its flat tensor. Flat tensors of ZeRO 3 hold some of a
  * group: the next one begins where one is full. */
 static enum cm_status list_group(struct cm_zero *zero, const struct cm_item *shapes, size_t index,
@@ -133,8 +122,9 @@ static enum cm_status list_group(struct cm_zero *zero, const struct cm_item *sha
         *parameter = (struct cm_zero_parameter){0};
         if (shapes->kind != CM_ITEM_MAP ||
             !cm_item_is_text(shapes->entries.items[i].key, &parameter->name) ||
-            !read_shape(shapes->entries.items[i].value, &parameter->shape, &parameter->count))
+            !cm_item_is_shape(shapes->entries.items[i].value, &parameter->shape))
             return cm_fail(zero->err, CM_BAD_MODEL, "group %zu of 'param_shapes' is broken", index);
+        parameter->count = cm_shape_elements(&parameter->shape);
         const int64_t part = (parameter->count + ranks - 1) / ranks;
         const struct cm_saved_tensor *first = flat_tensor(zero, 0, *flat, CM_STR_NONE);
         if (zero->is_third && first && *at >= first->shape.dims[0] && part > 0) {
@@ -189,12 +179,13 @@ static enum cm_status add_frozen(struct cm_zero *zero, struct cm_item *weights)
 
     for (size_t i = 0; i < cm_item_count(shapes); i++) {
         struct cm_saved_tensor *tensor = CM_NEW(zero->place->arena, struct cm_saved_tensor);
-        int64_t count, done = 0;
+        int64_t done = 0;
         struct cm_str name;
 
         if (shapes->kind != CM_ITEM_MAP || !cm_item_is_text(shapes->entries.items[i].key, &name) ||
-            !read_shape(shapes->entries.items[i].value, &tensor->shape, &count))
+            !cm_item_is_shape(shapes->entries.items[i].value, &tensor->shape))
             return cm_fail(zero->err, CM_BAD_MODEL, "'frozen_param_shapes' is broken");
+        const int64_t count = cm_shape_elements(&tensor->shape);
         const char *key = cm_arena_str(zero->place->arena, name).data;
         for (size_t r = 0; r < zero->n_ranks && done < count; r++) {
             const struct cm_item *part =

@@ -52,13 +52,9 @@ static struct cm_item *group_item(struct cm_arena *arena, const struct cm_saved 
     for (size_t i = 0; i < group->names.count; i++)
         cm_item_append(arena, names, key_item(arena, group->names.items[i], first + i, by_name));
     cm_item_put(arena, item, "params", names);
-    if (!by_name) { /* as PyTorch itself has them, where it was given names */
-        struct cm_item *texts = cm_item_new(arena, CM_ITEM_LIST);
-
-        for (size_t i = 0; i < group->names.count; i++)
-            cm_item_append(arena, texts, cm_item_text(arena, group->names.items[i]));
-        cm_item_put(arena, item, "param_names", texts);
-    }
+    if (!by_name) /* as PyTorch itself has them, where it was given names */
+        cm_item_put(arena, item, "param_names",
+                    cm_item_texts(arena, group->names.items, group->names.count));
     return item;
 }
 
