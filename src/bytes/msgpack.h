@@ -29,7 +29,4 @@ enum cm_status cm_msgpack_read(struct cm_arena *arena, struct cm_str bytes, stru
 enum cm_status cm_msgpack_write(struct cm_save *save, const struct cm_item *item,
                                 struct cm_error *err) CM_MUST_CHECK;
 
-/* Zeros in the shape and type of a tensor. */
-struct cm_saved_tensor *cm_saved_zeros(struct cm_arena *arena, const struct cm_saved_tensor *like);
-
 #endif

@@ -72,20 +72,6 @@ static enum cm_status put_int(struct packer *p, int64_t value, struct cm_error *
                                 : put_number(p, 0xd3, 8, (uint64_t)value, err);
 }
 
-struct cm_saved_tensor *cm_saved_zeros(struct cm_arena *arena, const struct cm_saved_tensor *like)
-{
-    static const char zero[16];
-    struct cm_saved_tensor *tensor = CM_NEW(arena, struct cm_saved_tensor);
-
-    tensor->dtype = like->dtype;
-    tensor->shape = like->shape;
-    struct cm_saved_piece *piece = cm_saved_piece_add(arena, tensor, true); /* strides of 0 */
-    piece->bytes = (struct cm_str){zero, sizeof zero};
-    for (int d = 0; d < like->shape.rank; d++)
-        piece->size[d] = like->shape.dims[d];
-    return tensor;
-}
-
 /* [shape, type, bytes] without the bytes; of a chunk the shape is its number of elements. */
 static enum cm_status put_array_head(struct packer *p, const struct cm_saved_tensor *tensor,
                                      const struct cm_shape *shape, size_t bytes,

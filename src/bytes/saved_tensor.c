@@ -52,6 +52,20 @@ struct cm_saved_piece *cm_saved_piece_add(struct cm_arena *arena, struct cm_save
     return piece;
 }
 
+struct cm_saved_tensor *cm_saved_zeros(struct cm_arena *arena, const struct cm_saved_tensor *like)
+{
+    static const char zero[16];
+    struct cm_saved_tensor *tensor = CM_NEW(arena, struct cm_saved_tensor);
+
+    tensor->dtype = like->dtype;
+    tensor->shape = like->shape;
+    struct cm_saved_piece *piece = cm_saved_piece_add(arena, tensor, true); /* strides of 0 */
+    piece->bytes = (struct cm_str){zero, sizeof zero};
+    for (int d = 0; d < like->shape.rank; d++)
+        piece->size[d] = like->shape.dims[d];
+    return tensor;
+}
+
 /* ---- checking ---- */
 
 /* Axes of a piece: those of its tensor, or the one of a run; a scalar's box has none. */

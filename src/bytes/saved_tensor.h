@@ -46,6 +46,8 @@ enum cm_status cm_saved_tensor_new(struct cm_arena *arena, enum cm_dtype dtype,
                                    const struct cm_shape *shape, struct cm_str bytes,
                                    struct cm_str file, struct cm_saved_tensor **out,
                                    struct cm_error *err) CM_MUST_CHECK;
+/* Zeros in the shape and type of a tensor. */
+struct cm_saved_tensor *cm_saved_zeros(struct cm_arena *arena, const struct cm_saved_tensor *like);
 /* Adds a piece with room for its first, size and stride (zeroed; stride NULL unless wanted). */
 struct cm_saved_piece *cm_saved_piece_add(struct cm_arena *arena, struct cm_saved_tensor *tensor,
                                           bool with_stride);

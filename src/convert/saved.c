@@ -70,6 +70,15 @@ const struct cm_item *cm_saved_fact(const struct cm_saved *saved, const char *ke
     return NULL;
 }
 
+void cm_saved_note(struct cm_arena *arena, struct cm_saved_texts *texts, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    say(arena, texts, format, args);
+    va_end(args);
+}
+
 void cm_saved_unknown(struct cm_saved *saved, const char *format, ...)
 {
     va_list args;
@@ -86,6 +95,60 @@ void cm_saved_missing(struct cm_saved *saved, const char *format, ...)
     va_start(args, format);
     say(saved->arena, &saved->missing, format, args);
     va_end(args);
+}
+
+bool cm_saved_has_slot(const struct cm_saved *saved, const char *meaning)
+{
+    for (size_t i = 0; i < saved->entries.count; i++) {
+        const struct cm_saved_entry *entry = &saved->entries.items[i];
+
+        if (entry->role == CM_SAVED_SLOT && entry->meaning &&
+            (!meaning || strcmp(entry->meaning, meaning) == 0))
+            return true;
+    }
+    return false;
+}
+
+/* ---- by name ---- */
+
+static struct cm_str index_key(struct cm_arena *arena, const char *kind, struct cm_str name)
+{
+    return cm_arena_printf(arena, "%s %.*s", kind, CM_STR_ALL(name));
+}
+
+struct cm_saved_index cm_saved_index(struct cm_arena *arena, const struct cm_saved *saved)
+{
+    struct cm_saved_index index = {.arena = arena, .saved = saved};
+
+    for (size_t i = 0; i < saved->entries.count; i++) {
+        const struct cm_saved_entry *entry = &saved->entries.items[i];
+        const char *kind = entry->role == CM_SAVED_SLOT      ? entry->meaning
+                           : entry->role == CM_SAVED_AVERAGE ? "average"
+                                                             : "";
+        if (!kind)
+            continue;
+        uint64_t *found =
+            cm_map_insert(&index.map, arena, index_key(arena, kind, entry->name), NULL);
+        if (!*found || entry->role == CM_SAVED_MASTER)
+            *found = i + 1;
+    }
+    return index;
+}
+
+const struct cm_saved_entry *cm_saved_entry(const struct cm_saved_index *index, const char *kind,
+                                            struct cm_str name)
+{
+    const uint64_t found = cm_map_get(&index->map, index_key(index->arena, kind, name), 0);
+
+    return found ? &index->saved->entries.items[found - 1] : NULL;
+}
+
+const struct cm_saved_tensor *cm_saved_tensor_of(const struct cm_saved_index *index,
+                                                 const char *kind, struct cm_str name)
+{
+    const struct cm_saved_entry *entry = cm_saved_entry(index, kind, name);
+
+    return entry ? entry->tensor : NULL;
 }
 
 const struct cm_saved_entry *cm_saved_find(const struct cm_saved *saved, enum cm_saved_role role,

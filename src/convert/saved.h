@@ -106,6 +106,25 @@ void cm_saved_tell(struct cm_saved *saved, const char *key, const struct cm_item
 const struct cm_item *cm_saved_fact(const struct cm_saved *saved, const char *key);
 void cm_saved_unknown(struct cm_saved *saved, const char *format, ...) CM_PRINTF(2, 3);
 void cm_saved_missing(struct cm_saved *saved, const char *format, ...) CM_PRINTF(2, 3);
+/* Adds a sentence. */
+void cm_saved_note(struct cm_arena *arena, struct cm_saved_texts *texts, const char *format, ...)
+    CM_PRINTF(3, 4);
+/* Is there a slot of this meaning; NULL: of any that is known? */
+bool cm_saved_has_slot(const struct cm_saved *saved, const char *meaning);
+
+/* Entries by name: of slots those of a meaning, moving averages under "average", all others under
+ * "". The float copy of a weight counts as the weight. */
+struct cm_saved_index {
+    struct cm_arena *arena;
+    const struct cm_saved *saved;
+    struct cm_map map;
+};
+struct cm_saved_index cm_saved_index(struct cm_arena *arena, const struct cm_saved *saved);
+/* The entry, or NULL; its tensor, or NULL. */
+const struct cm_saved_entry *cm_saved_entry(const struct cm_saved_index *index, const char *kind,
+                                            struct cm_str name);
+const struct cm_saved_tensor *cm_saved_tensor_of(const struct cm_saved_index *index,
+                                                 const char *kind, struct cm_str name);
 /* The entry of a role (of a slot with that meaning, unless NULL) and name, or NULL. Slow: for a few
  * questions; who has many builds a map. */
 const struct cm_saved_entry *cm_saved_find(const struct cm_saved *saved, enum cm_saved_role role,

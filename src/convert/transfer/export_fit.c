@@ -5,8 +5,6 @@
 #include "convert/transfer/export_saved.h"
 #include "train/rules.h"
 
-#include <stdarg.h>
-
 enum cm_family cm_family_of(const char *system)
 {
     static const struct {
@@ -42,19 +40,6 @@ static struct cm_str word_of(const struct cm_optimizer_state *state, enum cm_ari
         return CM_STR_NONE;
     word += *word == '*';
     return (struct cm_str){word, strcspn(word, ",")};
-}
-
-static void note(struct cm_saved *saved, struct cm_saved_texts *notes, const char *format, ...)
-    CM_PRINTF(3, 4);
-static void note(struct cm_saved *saved, struct cm_saved_texts *notes, const char *format, ...)
-{
-    char text[CM_ERROR_SIZE];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    *CM_PUSH(saved->arena, notes) = cm_arena_str(saved->arena, cm_str(text));
 }
 
 /* ---- what differs ---- */
@@ -149,18 +134,20 @@ static void note_settings(struct cm_saved *saved, const struct cm_format *format
 
         put_settings(text, sizeof text, group);
         if (saved->groups.count > 1)
-            note(saved, notes, "%s stores no settings; group %zu (%zu weights) is %s%s",
-                 format->name, i, saved->groups.items[i].names.count,
-                 cm_optimizer_rules[saved->rule].title, text);
+            cm_saved_note(saved->arena, notes,
+                          "%s stores no settings; group %zu (%zu weights) is %s%s", format->name, i,
+                          saved->groups.items[i].names.count, cm_optimizer_rules[saved->rule].title,
+                          text);
         else
-            note(saved, notes, "%s stores no settings; the optimizer is %s%s", format->name,
-                 cm_optimizer_rules[saved->rule].title, text);
+            cm_saved_note(saved->arena, notes, "%s stores no settings; the optimizer is %s%s",
+                          format->name, cm_optimizer_rules[saved->rule].title, text);
     }
     if (saved->clip.limit > 0)
-        note(saved, notes, "%s does not store that gradients are clipped at %.9g", format->name,
-             saved->clip.limit);
+        cm_saved_note(saved->arena, notes, "%s does not store that gradients are clipped at %.9g",
+                      format->name, saved->clip.limit);
     if (saved->schedule_known == CM_SCHEDULE_KNOWN && saved->schedule.count)
-        note(saved, notes, "%s does not store the schedule of the rate", format->name);
+        cm_saved_note(saved->arena, notes, "%s does not store the schedule of the rate",
+                      format->name);
 }
 
 enum cm_status cm_export_fit(struct cm_saved *saved, const struct cm_format *format,
@@ -176,8 +163,9 @@ enum cm_status cm_export_fit(struct cm_saved *saved, const struct cm_format *for
                        cm_optimizer_rules[saved->rule].title,
                        cm_arithmetics[saved->arithmetic].title, format->system, why);
     if (cm_optimizer_epsilon_differs(saved->rule, (int)saved->arithmetic, (int)arithmetic))
-        note(saved, notes, "%s adds epsilon elsewhere than %s: the next losses differ a little",
-             cm_arithmetics[arithmetic].title, cm_arithmetics[saved->arithmetic].title);
+        cm_saved_note(saved->arena, notes,
+                      "%s adds epsilon elsewhere than %s: the next losses differ a little",
+                      cm_arithmetics[arithmetic].title, cm_arithmetics[saved->arithmetic].title);
     for (size_t i = 0; i < saved->entries.count; i++) {
         struct cm_saved_entry *entry = &saved->entries.items[i];
         const struct cm_optimizer_state *state =

@@ -156,11 +156,6 @@ enum cm_belonging cm_original_belongs(const struct cm_originals *originals, stru
 
 /* ---- what is not written under the network's names ---- */
 
-static void note(struct cm_arena *arena, struct cm_saved_texts *notes, struct cm_str text)
-{
-    *CM_PUSH(arena, notes) = cm_arena_str(arena, text);
-}
-
 static void note_initializer(struct cm_arena *arena, const struct cm_original *original,
                              struct cm_str name, const struct cm_map *keys,
                              struct cm_saved_texts *notes)
@@ -168,37 +163,32 @@ static void note_initializer(struct cm_arena *arena, const struct cm_original *o
     const bool is_rows = original->folding == CM_FOLDED_ROWS;
 
     if (original->is_named_by_node) {
-        note(arena, notes,
-             cm_arena_printf(arena,
-                             "'%.*s' is written under the model's name: the exporter computed it "
-                             "from tensors of '%.*s'",
-                             CM_STR_FMT(name),
-                             CM_STR_FMT(cm_str_before_last(original->names.items[0], '.'))));
+        cm_saved_note(arena, notes,
+                      "'%.*s' is written under the model's name: the exporter computed it "
+                      "from tensors of '%.*s'",
+                      CM_STR_FMT(name),
+                      CM_STR_FMT(cm_str_before_last(original->names.items[0], '.')));
         return;
     }
     if (!original->names.count)
-        note(arena, notes,
-             cm_arena_printf(arena,
-                             "'%.*s' is written under the model's name: the exporter renamed it in "
-                             "'%.*s' and does not say what it was",
-                             CM_STR_FMT(name), CM_STR_FMT(original->module)));
+        cm_saved_note(arena, notes,
+                      "'%.*s' is written under the model's name: the exporter renamed it in "
+                      "'%.*s' and does not say what it was",
+                      CM_STR_FMT(name), CM_STR_FMT(original->module));
     size_t absent = 0;
     for (size_t i = 0; i < original->names.count; i++)
         absent += !cm_map_find(keys, original->names.items[i]);
     if (original->names.count && !absent)
-        note(arena, notes,
-             cm_arena_printf(arena,
-                             "'%.*s' is written under the model's name: the exporter computed it "
-                             "from '%.*s', which is written too",
-                             CM_STR_FMT(name), CM_STR_FMT(original->names.items[0])));
+        cm_saved_note(arena, notes,
+                      "'%.*s' is written under the model's name: the exporter computed it "
+                      "from '%.*s', which is written too",
+                      CM_STR_FMT(name), CM_STR_FMT(original->names.items[0]));
     for (size_t i = 0; i < original->names.count; i++)
         if (!cm_map_find(keys, original->names.items[i]))
-            note(arena, notes,
-                 cm_arena_printf(arena,
-                                 "'%.*s' is not written: the model has only %s, written as '%.*s'",
-                                 CM_STR_FMT(original->names.items[i]),
-                                 is_rows ? "rows of it" : "what the exporter computed from it",
-                                 CM_STR_FMT(name)));
+            cm_saved_note(
+                arena, notes, "'%.*s' is not written: the model has only %s, written as '%.*s'",
+                CM_STR_FMT(original->names.items[i]),
+                is_rows ? "rows of it" : "what the exporter computed from it", CM_STR_FMT(name));
 }
 
 void cm_note_originals(struct cm_arena *arena, const struct cm_originals *originals,
@@ -213,30 +203,26 @@ void cm_note_originals(struct cm_arena *arena, const struct cm_originals *origin
         if (original)
             note_initializer(arena, original, name, keys, notes);
         else if (originals->is_older && cm_map_find(written, name) && cm_original_is_made_up(name))
-            note(arena, notes,
-                 cm_arena_printf(arena,
-                                 "'%.*s' is written under the model's name: the exporter renamed "
-                                 "it and does not say what it was",
-                                 CM_STR_FMT(name)));
+            cm_saved_note(arena, notes,
+                          "'%.*s' is written under the model's name: the exporter renamed "
+                          "it and does not say what it was",
+                          CM_STR_FMT(name));
     }
     for (size_t i = 0; i < originals->norms.count; i++)
         for (size_t k = 0; k < 2; k++)
-            note(arena, notes,
-                 cm_arena_printf(arena,
-                                 "'%.*s.running_%s' is not written: the exporter folded the "
-                                 "BatchNormalization into another layer",
-                                 CM_STR_FMT(originals->norms.items[i]), k ? "var" : "mean"));
+            cm_saved_note(arena, notes,
+                          "'%.*s.running_%s' is not written: the exporter folded the "
+                          "BatchNormalization into another layer",
+                          CM_STR_FMT(originals->norms.items[i]), k ? "var" : "mean");
     for (size_t i = 0; i < originals->buffers.count; i++)
         if (!cm_map_find(keys, originals->buffers.items[i]))
-            note(arena, notes,
-                 cm_arena_printf(arena,
-                                 "'%.*s' is not written: the model does not have this buffer",
-                                 CM_STR_FMT(originals->buffers.items[i])));
+            cm_saved_note(arena, notes,
+                          "'%.*s' is not written: the model does not have this buffer",
+                          CM_STR_FMT(originals->buffers.items[i]));
     for (size_t i = 0; i < originals->missing.count; i++)
         if (!cm_map_find(keys, originals->missing.items[i]))
-            note(arena, notes,
-                 cm_arena_printf(arena,
-                                 "'%.*s' is not written: the exporter left it out of the model "
-                                 "(folded into another tensor, or a bias of zeros)",
-                                 CM_STR_FMT(originals->missing.items[i])));
+            cm_saved_note(arena, notes,
+                          "'%.*s' is not written: the exporter left it out of the model "
+                          "(folded into another tensor, or a bias of zeros)",
+                          CM_STR_FMT(originals->missing.items[i]));
 }

@@ -68,7 +68,7 @@ enum cm_status cm_import_weights(struct cm_importing *in, struct cm_error *err)
 
 struct slots {
     struct cm_importing *in;
-    struct cm_map entries; /* "meaning weight" to index + 1 of saved's entries */
+    struct cm_saved_index index;
     const char *meaning;
     size_t found;
 };
@@ -80,41 +80,29 @@ static struct cm_graph_proto *algorithm_of(const struct cm_importing *in)
     return model->training_info.items[model->training_info.count - 1].algorithm;
 }
 
-static struct cm_str slot_key(struct cm_arena *arena, const char *meaning, struct cm_str name)
-{
-    return cm_arena_printf(arena, "%s %.*s", meaning, CM_STR_ALL(name));
-}
-
 /* The slot of a weight; where the checkpoint has none, zeros. */
 static const struct cm_saved_tensor *find_slot(void *arg, struct cm_str name)
 {
-    static const float zero = 0;
     struct slots *slots = arg;
-    struct cm_arena *arena = slots->in->arena;
-    const uint64_t number = cm_map_get(&slots->entries, slot_key(arena, slots->meaning, name), 0);
+    const struct cm_importing *in = slots->in;
+    const struct cm_saved_entry *entry = cm_saved_entry(&slots->index, slots->meaning, name);
 
-    if (number) {
-        slots->found++;
-        slots->in->is_filled[number - 1] = true;
-        return slots->in->saved->entries.items[number - 1].tensor;
+    if (!entry) {
+        const struct cm_saved_tensor like = {
+            .dtype = CM_FLOAT, .shape = cm_match_find_source(in->matching, name)->tensor->shape};
+        return cm_saved_zeros(in->arena, &like);
     }
-    struct cm_saved_tensor *zeros = CM_NEW(arena, struct cm_saved_tensor);
-    *zeros = (struct cm_saved_tensor){
-        .dtype = CM_FLOAT, .shape = cm_match_find_source(slots->in->matching, name)->tensor->shape};
-    struct cm_saved_piece *piece = cm_saved_piece_add(arena, zeros, true);
-    piece->bytes = (struct cm_str){(const char *)&zero, sizeof zero};
-    for (int i = 0; i < zeros->shape.rank; i++)
-        piece->size[i] = zeros->shape.dims[i];
-    return zeros;
+    slots->found++;
+    in->is_filled[entry - in->saved->entries.items] = true;
+    return entry->tensor;
 }
 
 /* The framework's word for a slot. */
 static struct cm_str word_of(const struct slots *slots, struct cm_str weight)
 {
-    const uint64_t number =
-        cm_map_get(&slots->entries, slot_key(slots->in->arena, slots->meaning, weight), 0);
+    const struct cm_saved_entry *entry = cm_saved_entry(&slots->index, slots->meaning, weight);
 
-    return number ? slots->in->saved->entries.items[number - 1].slot : cm_str(slots->meaning);
+    return entry ? entry->slot : cm_str(slots->meaning);
 }
 
 /* A state that has not the weight's shape is made in its own way. */
@@ -155,17 +143,11 @@ enum cm_status cm_import_states(struct cm_importing *in, const struct cm_prepare
 {
     struct cm_saved *saved = in->saved;
     struct cm_graph_proto *algorithm = algorithm_of(in);
-    struct slots slots = {.in = in};
+    struct slots slots = {.in = in, .index = cm_saved_index(in->arena, saved)};
     const struct cm_map map = initializers_of(in->arena, algorithm);
     size_t empty = 0;
 
     in->is_filled = CM_NEW_ARRAY(in->arena, bool, saved->entries.count + 1);
-    for (size_t i = 0; i < saved->entries.count; i++)
-        if (saved->entries.items[i].role == CM_SAVED_SLOT && saved->entries.items[i].meaning)
-            *cm_map_insert(
-                &slots.entries, in->arena,
-                slot_key(in->arena, saved->entries.items[i].meaning, saved->entries.items[i].name),
-                NULL) = i + 1;
     for (size_t i = 0; i < prepared->n_states; i++) {
         const struct cm_plan_state *state = &prepared->states[i];
         const struct cm_match_target *target = cm_match_find_target(in->matching, state->weight);

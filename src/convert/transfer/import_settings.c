@@ -150,18 +150,6 @@ static struct named set_optimizer(struct cm_importing *in, const struct cm_item 
 
 /* ---- what is missing ---- */
 
-static bool has_slot(const struct cm_saved *saved, const char *meaning) /* NULL: any */
-{
-    for (size_t i = 0; i < saved->entries.count; i++) {
-        const struct cm_saved_entry *entry = &saved->entries.items[i];
-
-        if (entry->role == CM_SAVED_SLOT && entry->meaning &&
-            (!meaning || strcmp(entry->meaning, meaning) == 0))
-            return true;
-    }
-    return false;
-}
-
 /* One number of a group: the optimizer's default where the user named it, else it is missing. */
 static void need(struct cm_importing *in, struct cm_str *missing, const char *name, double *value,
                  double preset)
@@ -207,7 +195,7 @@ static void complete_group(struct cm_importing *in, size_t number, struct named 
     struct cm_saved *saved = in->saved;
     struct cm_plan_group *group = &saved->groups.items[number].settings;
     const enum cm_arithmetic like = saved->arithmetic;
-    const bool moves = has_slot(saved, "momentum_buffer");
+    const bool moves = cm_saved_has_slot(saved, "momentum_buffer");
     struct cm_str missing = CM_STR("");
 
     if (group->decoupled < 0)
@@ -267,7 +255,7 @@ static void complete(struct cm_importing *in, struct named named)
                             "their names with --set",
                             g);
     }
-    if (saved->step < 0 && cm_optimizer_counts(saved->rule) && has_slot(saved, NULL))
+    if (saved->step < 0 && cm_optimizer_counts(saved->rule) && cm_saved_has_slot(saved, NULL))
         cm_import_block(in,
                         "the checkpoint does not say how many steps were done: give 'step' with "
                         "--set");

@@ -117,7 +117,7 @@ static enum cm_status grow_optimizer(struct cm_bundle_writing *w, struct growing
             for (size_t i = 0; i < group->names.count; i++) {
                 const struct cm_str weight = group->names.items[i];
                 const struct cm_saved_tensor *tensor =
-                    cm_bundle_tensor(w, meaning ? meaning : word, weight);
+                    cm_saved_tensor_of(&w->index, meaning ? meaning : word, weight);
                 const size_t number = n + i * stride + k;
                 if (!tensor)
                     return cm_fail(w->err, CM_NOT_FOUND, "'%.*s' has no %s", CM_STR_FMT(weight),
@@ -200,7 +200,7 @@ static void add_layers(struct cm_bundle_writing *w, struct growing *g, size_t mo
     for (size_t i = 0; i < cm_item_count(variables); i++)
         if (cm_item_is_text(variables->entries.items[i].key, &path) &&
             cm_item_is_text(variables->entries.items[i].value, &name) && name.size &&
-            cm_bundle_tensor(w, "", name))
+            cm_saved_tensor_of(&w->index, "", name))
             add_layer_variable(w, g, model, &layers, is_sequential, path, name);
 }
 
@@ -220,7 +220,7 @@ enum cm_status cm_bundle_grow(struct cm_bundle_writing *w, struct cm_bundle_grap
         if (!g.nodes.items[node].key.size)
             set_variable(w, &g, node,
                          cm_arena_printf(w->arena, "model/%.*s", CM_STR_ALL(entry->name)),
-                         entry->name, cm_bundle_tensor(w, "", entry->name));
+                         entry->name, cm_saved_tensor_of(&w->index, "", entry->name));
     }
     add_layers(w, &g, model);
     if (saved->has_optimizer && saved->groups.count)

@@ -19,7 +19,7 @@ struct cm_bundle_writing {
     struct cm_arena *arena;
     const struct cm_saved *saved;
     CM_ARRAY(struct cm_bundle_output) outputs;
-    struct cm_map tensors; /* "meaning weight", " weight": entry + 1 */
+    struct cm_saved_index index;
     struct cm_error *err;
 };
 
@@ -30,9 +30,6 @@ const struct cm_saved_tensor *cm_bundle_scalar(struct cm_bundle_writing *w, enum
                                                double value);
 /* Updates so far, as the optimizer's variable counts them: batches. */
 double cm_bundle_step(const struct cm_saved *saved);
-/* kind: the meaning of a slot, "average", or "" for weights and the like; NULL: there is none. */
-const struct cm_saved_tensor *cm_bundle_tensor(struct cm_bundle_writing *w, const char *kind,
-                                               struct cm_str name);
 /* Adds all variables of saved, and makes the graph that has them: bundle_grow.c. */
 enum cm_status cm_bundle_grow(struct cm_bundle_writing *w,
                               struct cm_bundle_graph *graph) CM_MUST_CHECK;

@@ -47,34 +47,6 @@ double cm_bundle_step(const struct cm_saved *saved)
            (double)(saved->accumulate > 1 ? saved->accumulate : 1);
 }
 
-/* ---- which tensor ---- */
-
-static void index_tensors(struct cm_bundle_writing *w)
-{
-    for (size_t i = 0; i < w->saved->entries.count; i++) {
-        const struct cm_saved_entry *entry = &w->saved->entries.items[i];
-        const char *kind = entry->role == CM_SAVED_SLOT      ? entry->meaning
-                           : entry->role == CM_SAVED_AVERAGE ? "average"
-                                                             : "";
-        if (!kind)
-            continue;
-        uint64_t *found = cm_map_insert(
-            &w->tensors, w->arena,
-            cm_arena_printf(w->arena, "%s %.*s", kind, CM_STR_ALL(entry->name)), NULL);
-        if (!*found || entry->role == CM_SAVED_MASTER)
-            *found = i + 1;
-    }
-}
-
-const struct cm_saved_tensor *cm_bundle_tensor(struct cm_bundle_writing *w, const char *kind,
-                                               struct cm_str name)
-{
-    const uint64_t found =
-        cm_map_get(&w->tensors, cm_arena_printf(w->arena, "%s %.*s", kind, CM_STR_ALL(name)), 0);
-
-    return found ? w->saved->entries.items[found - 1].tensor : NULL;
-}
-
 /* ---- with the graph that was read ---- */
 
 /* Shapes are not known before roles are; every variable counts as one of a single number unless its
@@ -130,10 +102,10 @@ static const struct cm_saved_tensor *variable_tensor(struct cm_bundle_writing *w
     case CM_USE_SLOT: {
         const char *meaning = cm_keras_meaning(
             saved->rule, variable->slot.size ? variable->slot : CM_STR("momentum"));
-        return meaning ? cm_bundle_tensor(w, meaning, variable->name) : NULL;
+        return meaning ? cm_saved_tensor_of(&w->index, meaning, variable->name) : NULL;
     }
     case CM_USE_AVERAGE:
-        return cm_bundle_tensor(w, "average", variable->name);
+        return cm_saved_tensor_of(&w->index, "average", variable->name);
     case CM_USE_STEP:
         return cm_bundle_scalar(w, CM_INT64, cm_bundle_step(saved));
     case CM_USE_RATE:
@@ -141,7 +113,7 @@ static const struct cm_saved_tensor *variable_tensor(struct cm_bundle_writing *w
     case CM_USE_SETTING:
         return group ? cm_bundle_scalar(w, CM_FLOAT, setting_of(group, node->path)) : NULL;
     default: {
-        const struct cm_saved_tensor *tensor = cm_bundle_tensor(w, "", variable->name);
+        const struct cm_saved_tensor *tensor = cm_saved_tensor_of(&w->index, "", variable->name);
         return tensor ? tensor : number_kept(w, numbers, node->key, variable->name);
     }
     }
@@ -333,7 +305,7 @@ enum cm_status cm_bundle_write(const struct cm_saved *saved, const char *path, s
     struct cm_bundle_writing w = {.arena = saved->arena, .saved = saved, .err = err};
     struct cm_bundle_graph graph;
 
-    index_tensors(&w);
+    w.index = cm_saved_index(w.arena, saved);
     if (saved->has_optimizer &&
         cm_bundle_graph_from_item(w.arena, cm_saved_fact(saved, "tensorflow.objects"), &graph))
         CM_TRY(add_objects(&w, &graph));

@@ -306,17 +306,6 @@ void cm_keras_configure(struct cm_saved *saved, const struct cm_item *optimizer)
     }
 }
 
-static bool has_slot(const struct cm_saved *saved, const char *meaning)
-{
-    for (size_t i = 0; i < saved->entries.count; i++) {
-        const char *is = saved->entries.items[i].meaning;
-
-        if (is && strcmp(is, meaning) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* What the slots that are there say of the settings that they depend on: of a flag whether it is
  * set, of a number that it is 0. */
 static void settings_of_slots(struct cm_saved *saved)
@@ -326,7 +315,7 @@ static void settings_of_slots(struct cm_saved *saved)
 
     for (; state && state->name; state++) {
         const struct cm_group_field *field = state->when ? cm_group_field_find(state->when) : NULL;
-        const bool is_there = has_slot(saved, state->slot);
+        const bool is_there = cm_saved_has_slot(saved, state->slot);
 
         if (field && isnan(cm_group_field_get(group, field)) && (field->is_flag || !is_there))
             cm_group_field_set(group, field, is_there);

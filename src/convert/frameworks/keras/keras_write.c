@@ -11,8 +11,7 @@ struct writing {
     struct cm_arena *arena;
     const struct cm_saved *saved;
     CM_ARRAY(struct cm_hdf5_output) outputs;
-    struct cm_map entries; /* of weights, buffers and such, by name: index + 1 */
-    struct cm_map slots;   /* "momentum_buffer weight": index + 1 */
+    struct cm_saved_index index;
     struct cm_error *err;
 };
 
@@ -25,33 +24,6 @@ static void add(struct writing *w, struct cm_str path, const struct cm_saved_ten
 static void add_array(struct writing *w, struct cm_str path, const struct cm_saved_tensor *tensor)
 {
     add(w, path, tensor, tensor->dtype == CM_BFLOAT16 ? CM_STR("bfloat16") : CM_STR_NONE);
-}
-
-static const struct cm_saved_entry *entry_of(const struct writing *w, const struct cm_map *map,
-                                             struct cm_str name)
-{
-    const uint64_t found = cm_map_get(map, name, 0);
-
-    return found ? &w->saved->entries.items[found - 1] : NULL;
-}
-
-static void index_entries(struct writing *w)
-{
-    for (size_t i = 0; i < w->saved->entries.count; i++) {
-        const struct cm_saved_entry *entry = &w->saved->entries.items[i];
-
-        if (entry->role == CM_SAVED_SLOT && entry->meaning)
-            *cm_map_insert(
-                &w->slots, w->arena,
-                cm_arena_printf(w->arena, "%s %.*s", entry->meaning, CM_STR_ALL(entry->name)),
-                NULL) = i + 1;
-        else if (entry->role == CM_SAVED_AVERAGE)
-            *cm_map_insert(&w->slots, w->arena,
-                           cm_arena_printf(w->arena, "average %.*s", CM_STR_ALL(entry->name)),
-                           NULL) = i + 1;
-        else if (entry->role == CM_SAVED_MASTER || !cm_map_get(&w->entries, entry->name, 0))
-            *cm_map_insert(&w->entries, w->arena, entry->name, NULL) = i + 1;
-    }
 }
 
 /* ---- as the file was that it came from ---- */
@@ -83,7 +55,7 @@ static enum cm_status add_as_before(struct writing *w, const struct cm_item *lay
     for (size_t i = 0; i < cm_item_count(variables); i++) {
         const struct cm_str path = cm_item_text_or_none(variables->entries.items[i].key);
         const struct cm_str name = cm_item_text_or_none(variables->entries.items[i].value);
-        const struct cm_saved_entry *entry = entry_of(w, &w->entries, name);
+        const struct cm_saved_entry *entry = cm_saved_entry(&w->index, "", name);
         const struct cm_saved_tensor *tensor =
             entry ? entry->tensor
                   : cm_keras_kept(w->arena, cm_item_get(kept, cm_arena_str(w->arena, path).data));
@@ -227,7 +199,7 @@ static enum cm_status add_by_names(struct writing *w)
         if (layer->count == CM_COUNT(layer->variables))
             return cm_fail(w->err, CM_UNSUPPORTED, "layer '%.*s' has too many variables",
                            CM_STR_FMT(name));
-        const struct cm_saved_entry *best = entry_of(w, &w->entries, entry->name);
+        const struct cm_saved_entry *best = cm_saved_entry(&w->index, "", entry->name);
         layer->variables[layer->count++] = best ? best : entry;
     }
     for (size_t i = 0; i < layers.count; i++)
@@ -268,15 +240,13 @@ static enum cm_status add_optimizer(struct writing *w, struct cm_str name, bool 
                 const struct cm_str word = cm_str(runs[r].words[k]);
                 const char *meaning = cm_keras_meaning(saved->rule, word);
                 const struct cm_str weight = group->names.items[i];
-                const struct cm_saved_entry *slot = entry_of(
-                    w, &w->slots,
-                    cm_arena_printf(w->arena, "%s %.*s", meaning ? meaning : runs[r].words[k],
-                                    CM_STR_ALL(weight)));
+                const struct cm_saved_tensor *slot =
+                    cm_saved_tensor_of(&w->index, meaning ? meaning : runs[r].words[k], weight);
 
                 if (!slot)
                     return cm_fail(w->err, CM_NOT_FOUND, "'%.*s' has no %.*s", CM_STR_FMT(weight),
                                    CM_STR_FMT(word));
-                add_array(w, cm_arena_printf(w->arena, "optimizer/vars/%zu", n++), slot->tensor);
+                add_array(w, cm_arena_printf(w->arena, "optimizer/vars/%zu", n++), slot);
             }
     return CM_OK;
 }
@@ -298,7 +268,7 @@ enum cm_status cm_keras_write_weights(const struct cm_saved *saved, const char *
     bool has_rate = cm_keras_has_rate(saved);
     const struct cm_str name = cm_item_get_text(layout, "optimizer");
 
-    index_entries(&w);
+    w.index = cm_saved_index(w.arena, saved);
     (void)cm_item_is_bool(cm_item_get(layout, "has_rate"), &has_rate);
     CM_TRY(layout ? add_as_before(&w, layout) : add_by_names(&w));
     if (saved->has_optimizer && saved->groups.count)

@@ -24,8 +24,7 @@ struct ort_writer {
     struct cm_fb_out out;
     bool is_external;
     CM_ARRAY(struct later) tensors;
-    struct cm_map weights; /* name -> 1 + number of its entry */
-    struct cm_map slots;   /* name of a weight + "0" or "1" -> 1 + number of the slot's entry */
+    struct cm_saved_index index;
 };
 
 static void put_tensor(struct ort_writer *w, size_t place, struct cm_str name,
@@ -93,11 +92,6 @@ static void put_module(struct ort_writer *w, size_t place)
     put_weights(w, places[CM_ORT_FROZEN], &moved, false);
 }
 
-static struct cm_str slot_key(struct cm_arena *arena, struct cm_str name, size_t number)
-{
-    return cm_arena_printf(arena, "%.*s:%zu", CM_STR_ALL(name), number);
-}
-
 static void put_state(struct ort_writer *w, size_t place, struct cm_str name)
 {
     const struct cm_fb_field fields[] = {CM_FB_OFFSET, CM_FB_OFFSET};
@@ -112,12 +106,13 @@ static void put_state(struct ort_writer *w, size_t place, struct cm_str name)
     const size_t list = cm_fb_put_offsets(&w->out, count);
     cm_fb_point(&w->out, places[CM_ORT_MOMENTUMS], list);
     for (size_t i = 0; i < count; i++) {
-        const uint64_t slot = cm_map_get(&w->slots, slot_key(w->arena, name, i), 0);
-        const uint64_t weight = cm_map_get(&w->weights, name, 0);
+        const struct cm_optimizer_state *state = cm_ort_state(w->saved->rule, i);
         const struct cm_saved_tensor *tensor =
-            slot     ? w->saved->entries.items[slot - 1].tensor
-            : weight ? cm_saved_zeros(w->arena, w->saved->entries.items[weight - 1].tensor)
-                     : NULL;
+            state ? cm_saved_tensor_of(&w->index, state->slot, name) : NULL;
+        const struct cm_saved_tensor *weight = cm_saved_tensor_of(&w->index, "", name);
+
+        if (!tensor && weight)
+            tensor = cm_saved_zeros(w->arena, weight);
 
         if (tensor)
             put_tensor(w, list + 4 + 4 * i, cm_arena_printf(w->arena, "momentum%zu", i), tensor);
@@ -287,26 +282,14 @@ static enum cm_status write_tables(void *arg, struct cm_save *save, struct cm_er
     return w->is_external ? CM_OK : write_tensors(arg, save, err);
 }
 
-static enum cm_status list_slots(struct ort_writer *w, struct cm_error *err)
+static enum cm_status check_optimizer(const struct cm_saved *saved, struct cm_error *err)
 {
-    const struct cm_saved *saved = w->saved;
-    const struct cm_optimizer_state *state;
-
     if (saved->has_optimizer && !cm_ort_state(saved->rule, 0) &&
         !(cm_optimizer_rules[saved->rule].defaults[CM_LIKE_ORT] && saved->groups.count &&
           !(saved->groups.items[0].settings.momentum > 0)))
         return cm_fail(err, CM_UNSUPPORTED,
                        "ONNX Runtime trains with Adam, or SGD without momentum; give "
                        "--weights-only to leave the optimizer out");
-    for (size_t i = 0; i < saved->entries.count; i++)
-        if (saved->entries.items[i].role == CM_SAVED_WEIGHT)
-            *cm_map_insert(&w->weights, w->arena, saved->entries.items[i].name, NULL) = i + 1;
-    for (size_t i = 0; i < saved->entries.count; i++)
-        for (size_t k = 0;
-             saved->entries.items[i].meaning && (state = cm_ort_state(saved->rule, k)); k++)
-            if (strcmp(saved->entries.items[i].meaning, state->slot) == 0)
-                *cm_map_insert(&w->slots, w->arena,
-                               slot_key(w->arena, saved->entries.items[i].name, k), NULL) = i + 1;
     return CM_OK;
 }
 
@@ -314,7 +297,8 @@ enum cm_status cm_ort_write(const struct cm_saved *saved, const char *path, stru
 {
     struct ort_writer w = {.arena = saved->arena, .saved = saved, .out.arena = saved->arena};
 
-    CM_TRY(list_slots(&w, err));
+    CM_TRY(check_optimizer(saved, err));
+    w.index = cm_saved_index(w.arena, saved);
     put_all(&w);
     w.is_external = place_tensors(&w) > INSIDE_MAX;
     if (w.is_external) {
