@@ -115,19 +115,12 @@ struct cm_fb_table cm_fb_entry(struct cm_fb_vector vector, size_t index)
 
 /* ---- writing ---- */
 
-void cm_fb_append(struct cm_fb_out *out, const void *bytes, size_t size)
+void cm_fb_align(struct cm_bytes *out, size_t alignment, size_t beyond)
 {
-    for (size_t i = 0; i < size; i++)
-        *CM_PUSH(out->arena, out) = bytes ? ((const uint8_t *)bytes)[i] : 0;
+    cm_bytes_put(out, NULL, (alignment + beyond % alignment - out->count % alignment) % alignment);
 }
 
-void cm_fb_align(struct cm_fb_out *out, size_t alignment, size_t beyond)
-{
-    while (out->count % alignment != beyond % alignment)
-        cm_fb_append(out, NULL, 1);
-}
-
-size_t cm_fb_put_table(struct cm_fb_out *out, const struct cm_fb_field *fields, size_t count,
+size_t cm_fb_put_table(struct cm_bytes *out, const struct cm_fb_field *fields, size_t count,
                        size_t *places)
 {
     uint16_t head[2 + CM_FB_FIELDS_MAX] = {(uint16_t)(4 + 2 * count)};
@@ -143,10 +136,10 @@ size_t cm_fb_put_table(struct cm_fb_out *out, const struct cm_fb_field *fields, 
     head[1] = size;
     cm_fb_align(out, 8, 4 + 8 - head[0] % 8);
     const int32_t back = head[0];
-    cm_fb_append(out, head, head[0]);
+    cm_bytes_put(out, head, head[0]);
     const size_t at = out->count;
-    cm_fb_append(out, &back, sizeof back);
-    cm_fb_append(out, NULL, size - 4U);
+    cm_bytes_put(out, &back, sizeof back);
+    cm_bytes_put(out, NULL, size - 4U);
     for (size_t i = 0; i < count; i++) {
         places[i] = at + head[2 + i];
         if (fields[i].width)
@@ -155,41 +148,41 @@ size_t cm_fb_put_table(struct cm_fb_out *out, const struct cm_fb_field *fields, 
     return at;
 }
 
-size_t cm_fb_put_text(struct cm_fb_out *out, struct cm_str text)
+size_t cm_fb_put_text(struct cm_bytes *out, struct cm_str text)
 {
     const uint32_t size = (uint32_t)text.size;
 
     cm_fb_align(out, 4, 0);
     const size_t at = out->count;
-    cm_fb_append(out, &size, sizeof size);
-    cm_fb_append(out, text.data, text.size);
-    cm_fb_append(out, NULL, 1);
+    cm_bytes_put(out, &size, sizeof size);
+    cm_bytes_put(out, text.data, text.size);
+    cm_bytes_put(out, NULL, 1);
     return at;
 }
 
-size_t cm_fb_put_longs(struct cm_fb_out *out, const int64_t *values, size_t count)
+size_t cm_fb_put_longs(struct cm_bytes *out, const int64_t *values, size_t count)
 {
     const uint32_t size = (uint32_t)count;
 
     cm_fb_align(out, 8, 4);
     const size_t at = out->count;
-    cm_fb_append(out, &size, sizeof size);
-    cm_fb_append(out, values, count * sizeof *values);
+    cm_bytes_put(out, &size, sizeof size);
+    cm_bytes_put(out, values, count * sizeof *values);
     return at;
 }
 
-size_t cm_fb_put_offsets(struct cm_fb_out *out, size_t count)
+size_t cm_fb_put_offsets(struct cm_bytes *out, size_t count)
 {
     const uint32_t size = (uint32_t)count;
 
     cm_fb_align(out, 4, 0);
     const size_t at = out->count;
-    cm_fb_append(out, &size, sizeof size);
-    cm_fb_append(out, NULL, 4 * count);
+    cm_bytes_put(out, &size, sizeof size);
+    cm_bytes_put(out, NULL, 4 * count);
     return at;
 }
 
-void cm_fb_point(struct cm_fb_out *out, size_t place, size_t target)
+void cm_fb_point(struct cm_bytes *out, size_t place, size_t target)
 {
     const uint32_t offset = (uint32_t)(target - place);
 

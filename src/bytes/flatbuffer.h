@@ -4,8 +4,7 @@
 #ifndef CM_BYTES_FLATBUFFER_H
 #define CM_BYTES_FLATBUFFER_H
 
-#include "base/arena.h"
-#include "base/array.h"
+#include "bytes/byte_buffer.h"
 
 /* ---- reading ---- */
 
@@ -38,11 +37,6 @@ struct cm_fb_table cm_fb_entry(struct cm_fb_vector vector, size_t index); /* of 
 
 /* ---- writing ---- */
 
-struct cm_fb_out {
-    struct cm_arena *arena;
-    CM_ARRAY(uint8_t);
-};
-
 struct cm_fb_field {
     size_t width; /* 0: absent */
     uint64_t value;
@@ -55,16 +49,15 @@ struct cm_fb_field {
 enum { CM_FB_FIELDS_MAX = 8 };
 
 /* Zeros until the end is `beyond` past a multiple of `alignment`. */
-void cm_fb_align(struct cm_fb_out *out, size_t alignment, size_t beyond);
-void cm_fb_append(struct cm_fb_out *out, const void *bytes, size_t size);
+void cm_fb_align(struct cm_bytes *out, size_t alignment, size_t beyond);
 /* A table; places[i] is where field i lies. Returns its position. */
-size_t cm_fb_put_table(struct cm_fb_out *out, const struct cm_fb_field *fields, size_t count,
+size_t cm_fb_put_table(struct cm_bytes *out, const struct cm_fb_field *fields, size_t count,
                        size_t *places);
-size_t cm_fb_put_text(struct cm_fb_out *out, struct cm_str text);
-size_t cm_fb_put_longs(struct cm_fb_out *out, const int64_t *values, size_t count);
+size_t cm_fb_put_text(struct cm_bytes *out, struct cm_str text);
+size_t cm_fb_put_longs(struct cm_bytes *out, const int64_t *values, size_t count);
 /* A vector of offsets; entry i lies at the position that is returned + 4 + 4 * i. */
-size_t cm_fb_put_offsets(struct cm_fb_out *out, size_t count);
+size_t cm_fb_put_offsets(struct cm_bytes *out, size_t count);
 /* The field at `place` refers to `target`, which comes later. */
-void cm_fb_point(struct cm_fb_out *out, size_t place, size_t target);
+void cm_fb_point(struct cm_bytes *out, size_t place, size_t target);
 
 #endif

@@ -5,6 +5,7 @@
  * and its bytes. Texts of attributes lie together in one heap at the end. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/array.h"
+#include "bytes/byte_buffer.h"
 #include "bytes/hdf5.h"
 
 #include "base/memory.h"
@@ -18,10 +19,6 @@ enum {
     TREE_SIZE = 24 + TREE_MAX * 8 + (TREE_MAX + 1) * 8,
     HEAP_HEAD = 32,
     TEXTS_LEAST = 4096
-};
-
-struct bytes {
-    CM_ARRAY(char);
 };
 
 struct node {
@@ -41,7 +38,7 @@ struct writing {
     CM_ARRAY(struct cm_str) texts;
     uint64_t texts_at, texts_size, end;
     struct cm_map paths; /* to nodes */
-    struct bytes out;
+    struct cm_bytes out;
     struct cm_error *err;
 };
 
@@ -84,22 +81,19 @@ static void add_output(struct writing *w, const struct cm_hdf5_output *output)
 
 /* ---- messages ---- */
 
-static void put(struct writing *w, uint64_t value, int size)
+static void put(struct writing *w, uint64_t value, size_t size)
 {
-    for (int i = 0; i < size; i++)
-        *CM_PUSH(w->arena, &w->out) = (char)(i < 8 ? value >> 8 * i : 0);
+    cm_bytes_number(&w->out, value, size);
 }
 
 static void put_text(struct writing *w, struct cm_str text)
 {
-    for (size_t i = 0; i < text.size; i++)
-        *CM_PUSH(w->arena, &w->out) = text.data[i];
+    cm_bytes_text(&w->out, text);
 }
 
 static void pad_to(struct writing *w, size_t begin, size_t size)
 {
-    while (w->out.count < begin + size)
-        put(w, 0, 1);
+    cm_bytes_pad(&w->out, begin, size);
 }
 
 /* The head of a message; its contents follow, up to end_message. */
@@ -463,7 +457,8 @@ enum cm_status cm_hdf5_write(struct cm_arena *scratch, struct cm_save *save,
                              const struct cm_hdf5_output *outputs, size_t count,
                              struct cm_error *err)
 {
-    struct writing w = {.arena = scratch, .save = save, .end = SUPERBLOCK_SIZE, .err = err};
+    struct writing w = {
+        .arena = scratch, .save = save, .end = SUPERBLOCK_SIZE, .out.arena = scratch, .err = err};
 
     for (size_t i = 0; i < count; i++)
         add_output(&w, &outputs[i]);

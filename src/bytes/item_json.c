@@ -1,8 +1,8 @@
 /* Items as JSON and back. */
 // SPDX-License-Identifier: Apache-2.0
-#include "base/array.h"
 #include "bytes/item.h"
 
+#include "bytes/byte_buffer.h"
 #include "bytes/json_read.h"
 #include "bytes/saved_tensor.h"
 
@@ -12,7 +12,7 @@
 
 struct printer {
     struct cm_arena *arena;
-    CM_ARRAY(char) text;
+    struct cm_bytes text;
     size_t most, visited;
 };
 
@@ -25,10 +25,7 @@ static bool is_full(const struct printer *p)
 
 static void put(struct printer *p, struct cm_str text)
 {
-    while (p->text.capacity - p->text.count < text.size)
-        p->text.items = cm_arena_grow(p->arena, p->text.items, &p->text.capacity, 1);
-    memcpy(p->text.items + p->text.count, text.data, text.size);
-    p->text.count += text.size;
+    cm_bytes_text(&p->text, text);
 }
 
 static void put_quoted(struct printer *p, struct cm_str text)
@@ -67,7 +64,8 @@ static void print_key(struct printer *p, const struct cm_item *key, int depth)
     if (key && key->kind == CM_ITEM_TEXT) {
         put_quoted(p, key->text);
     } else {
-        struct printer of_key = {.arena = p->arena, .most = KEY_MAX, .visited = p->visited};
+        struct printer of_key = {
+            .arena = p->arena, .text.arena = p->arena, .most = KEY_MAX, .visited = p->visited};
         print(&of_key, key, depth + 1);
         p->visited = of_key.visited;
         put_quoted(p, printed(&of_key));
@@ -172,7 +170,7 @@ static void print(struct printer *p, const struct cm_item *item, int depth)
 
 struct cm_str cm_item_json(struct cm_arena *arena, const struct cm_item *item, size_t most)
 {
-    struct printer p = {.arena = arena, .most = most ? most : PRINT_MAX};
+    struct printer p = {.arena = arena, .text.arena = arena, .most = most ? most : PRINT_MAX};
 
     print(&p, item, 0);
     return printed(&p);

@@ -10,6 +10,7 @@
 #include "base/crc32c.h"
 #include "base/number.h"
 #include "base/varint.h"
+#include "bytes/byte_buffer.h"
 
 enum {
     FOOTER_SIZE = 48,
@@ -67,7 +68,7 @@ struct table {
     struct cm_str bytes;
     size_t blocks; /* bytes of blocks read so far */
     size_t keys;   /* and of keys */
-    CM_ARRAY(char) key, last;
+    struct cm_bytes key, last;
     bool has_last;
     cm_table_visit_fn *visit;
     void *arg;
@@ -143,8 +144,7 @@ static enum cm_status next_key(struct table *table, const struct entry *entry)
     table->keys += table->key.count + entry->rest.size;
     if (table->keys / KEYS_PER_BYTE > table->bytes.size)
         return cm_fail(table->err, CM_LIMIT, "its keys are far larger than the file");
-    for (size_t i = 0; i < entry->rest.size; i++)
-        *CM_PUSH(table->arena, &table->key) = entry->rest.data[i];
+    cm_bytes_text(&table->key, entry->rest);
     return CM_OK;
 }
 
@@ -160,14 +160,13 @@ static enum cm_status visit_block(struct table *table, struct cm_str block)
         if (!read_entry(&at, &entry))
             return broken(table, "an entry is cut");
         CM_TRY(next_key(table, &entry));
-        const struct cm_str key = {table->key.items, table->key.count};
-        const struct cm_str last = {table->last.items, table->last.count};
+        const struct cm_str key = cm_bytes_str(&table->key);
+        const struct cm_str last = cm_bytes_str(&table->last);
         if (table->has_last && cm_str_compare(last, key) >= 0)
             return broken(table, "its keys are not in order");
         CM_TRY(table->visit(table->arg, key, entry.value, table->err));
         table->last.count = 0;
-        for (size_t i = 0; i < key.size; i++)
-            *CM_PUSH(table->arena, &table->last) = key.data[i];
+        cm_bytes_text(&table->last, key);
         table->has_last = true;
     }
     return CM_OK;
@@ -176,7 +175,13 @@ static enum cm_status visit_block(struct table *table, struct cm_str block)
 enum cm_status cm_table_read(struct cm_arena *arena, struct cm_str bytes, cm_table_visit_fn *visit,
                              void *arg, struct cm_error *err)
 {
-    struct table table = {.arena = arena, .bytes = bytes, .visit = visit, .arg = arg, .err = err};
+    struct table table = {.arena = arena,
+                          .bytes = bytes,
+                          .key.arena = arena,
+                          .last.arena = arena,
+                          .visit = visit,
+                          .arg = arg,
+                          .err = err};
     struct cm_str index, block;
     uint64_t handle[4];
 
@@ -207,24 +212,11 @@ enum cm_status cm_table_read(struct cm_arena *arena, struct cm_str bytes, cm_tab
 /* ---- writing ---- */
 
 struct block {
-    CM_ARRAY(char) bytes;
+    struct cm_bytes bytes;
     CM_ARRAY(uint32_t) restarts;
     size_t entries;
     struct cm_str last;
 };
-
-static void put(struct cm_arena *arena, struct block *block, const void *bytes, size_t size)
-{
-    for (size_t i = 0; i < size; i++)
-        *CM_PUSH(arena, &block->bytes) = ((const char *)bytes)[i];
-}
-
-static void put_varint(struct cm_arena *arena, struct block *block, uint64_t value)
-{
-    uint8_t bytes[10];
-
-    put(arena, block, bytes, cm_varint_put(bytes, value));
-}
 
 static void put_entry(struct cm_arena *arena, struct block *block, struct cm_str key,
                       struct cm_str value)
@@ -237,12 +229,12 @@ static void put_entry(struct cm_arena *arena, struct block *block, struct cm_str
         while (shared < key.size && shared < block->last.size &&
                key.data[shared] == block->last.data[shared])
             shared++;
-    put_varint(arena, block, shared);
-    put_varint(arena, block, key.size - shared);
-    put_varint(arena, block, value.size);
+    cm_bytes_varint(&block->bytes, shared);
+    cm_bytes_varint(&block->bytes, key.size - shared);
+    cm_bytes_varint(&block->bytes, value.size);
     if (key.size > shared)
-        put(arena, block, key.data + shared, key.size - shared);
-    put(arena, block, value.data, value.size);
+        cm_bytes_put(&block->bytes, key.data + shared, key.size - shared);
+    cm_bytes_put(&block->bytes, value.data, value.size);
     block->last = key;
 }
 
@@ -255,14 +247,14 @@ static enum cm_status write_block(struct cm_arena *arena, struct cm_save *save, 
 
     if (block->restarts.count == 0)
         *CM_PUSH(arena, &block->restarts) = 0;
-    put(arena, block, block->restarts.items, 4 * block->restarts.count);
+    cm_bytes_put(&block->bytes, block->restarts.items, 4 * block->restarts.count);
     const uint32_t count = (uint32_t)block->restarts.count;
-    put(arena, block, &count, sizeof count);
+    cm_bytes_put(&block->bytes, &count, sizeof count);
     size += cm_varint_put(place + size, block->bytes.count);
     *handle = (struct cm_str){(const char *)place, size};
-    put(arena, block, "", 1); /* not packed */
+    cm_bytes_put(&block->bytes, "", 1); /* not packed */
     const uint32_t crc = cm_table_checksum(cm_crc32c(0, block->bytes.items, block->bytes.count));
-    put(arena, block, &crc, sizeof crc);
+    cm_bytes_put(&block->bytes, &crc, sizeof crc);
     CM_TRY(cm_save_write(save, block->bytes.items, block->bytes.count, err));
     block->bytes.count = block->restarts.count = block->entries = 0;
     return CM_OK;
@@ -272,7 +264,7 @@ enum cm_status cm_table_write(struct cm_arena *scratch, struct cm_save *save,
                               const struct cm_table_entry *entries, size_t count,
                               struct cm_error *err)
 {
-    struct block block = {0}, index = {0};
+    struct block block = {.bytes.arena = scratch}, index = {.bytes.arena = scratch};
     struct cm_str handle, meta;
     char footer[FOOTER_SIZE] = {0};
     const uint64_t magic = MAGIC;

@@ -5,6 +5,7 @@
 
 #include "base/map.h"
 #include "base/number.h"
+#include "bytes/byte_buffer.h"
 #include "bytes/json_read.h"
 
 enum { HEADER_MAX = 100000000 }; /* as the format's own reader has it */
@@ -292,17 +293,7 @@ enum cm_status cm_safetensors_parse(struct cm_arena *arena, struct cm_str bytes,
 
 /* ---- writing ---- */
 
-struct text {
-    CM_ARRAY(char);
-};
-
-static void add(struct cm_arena *arena, struct text *text, struct cm_str piece)
-{
-    for (size_t i = 0; i < piece.size; i++)
-        *CM_PUSH(arena, text) = piece.data[i];
-}
-
-static enum cm_status add_entry(struct cm_arena *scratch, struct text *text,
+static enum cm_status add_entry(struct cm_arena *scratch, struct cm_bytes *text,
                                 const struct cm_safetensors_entry *entry, uint64_t *offset,
                                 struct cm_error *err)
 {
@@ -318,16 +309,16 @@ static enum cm_status add_entry(struct cm_arena *scratch, struct text *text,
                        CM_STR_FMT(entry->name));
     if (!cm_dtype_bytes(entry->type, cm_shape_elements(&entry->shape), &size))
         return cm_fail(err, CM_LIMIT, "'%.*s' is too large", CM_STR_FMT(entry->name));
-    add(scratch, text, text->count > 9 ? CM_STR(",") : CM_STR_NONE);
-    add(scratch, text, cm_json_quote(scratch, entry->name));
-    add(scratch, text,
-        cm_arena_printf(scratch, ":{\"dtype\":\"%s\",\"shape\":[", dtypes[row].name));
+    cm_bytes_text(text, text->count > 9 ? CM_STR(",") : CM_STR_NONE);
+    cm_bytes_text(text, cm_json_quote(scratch, entry->name));
+    cm_bytes_text(text,
+                  cm_arena_printf(scratch, ":{\"dtype\":\"%s\",\"shape\":[", dtypes[row].name));
     for (int i = 0; i < entry->shape.rank; i++)
-        add(scratch, text,
-            cm_arena_printf(scratch, "%s%lld", i ? "," : "", (long long)entry->shape.dims[i]));
-    add(scratch, text,
-        cm_arena_printf(scratch, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)*offset,
-                        (unsigned long long)(*offset + size)));
+        cm_bytes_text(text, cm_arena_printf(scratch, "%s%lld", i ? "," : "",
+                                            (long long)entry->shape.dims[i]));
+    cm_bytes_text(text, cm_arena_printf(scratch, "],\"data_offsets\":[%llu,%llu]}",
+                                        (unsigned long long)*offset,
+                                        (unsigned long long)(*offset + size)));
     *offset += size;
     return CM_OK;
 }
@@ -336,21 +327,22 @@ enum cm_status cm_safetensors_header(struct cm_arena *arena,
                                      const struct cm_safetensors_entry *entries, size_t count,
                                      const char *format, struct cm_str *out, struct cm_error *err)
 {
-    struct text text = {0};
+    struct cm_bytes text = {.arena = arena};
     uint64_t offset = 0, size = 0;
 
-    add(arena, &text, (struct cm_str){(const char *)&size, sizeof size});
-    add(arena, &text, CM_STR("{"));
+    cm_bytes_text(&text, (struct cm_str){(const char *)&size, sizeof size});
+    cm_bytes_text(&text, CM_STR("{"));
     if (format)
-        add(arena, &text, cm_arena_printf(arena, "\"__metadata__\":{\"format\":\"%s\"}", format));
+        cm_bytes_text(&text,
+                      cm_arena_printf(arena, "\"__metadata__\":{\"format\":\"%s\"}", format));
     for (size_t i = 0; i < count; i++)
         CM_TRY(add_entry(arena, &text, &entries[i], &offset, err));
-    add(arena, &text, CM_STR("}"));
+    cm_bytes_text(&text, CM_STR("}"));
     while (text.count % 8) /* values begin aligned */
-        add(arena, &text, CM_STR(" "));
+        cm_bytes_text(&text, CM_STR(" "));
     size = text.count - sizeof size;
     memcpy(text.items, &size, sizeof size);
-    *out = (struct cm_str){text.items, text.count};
+    *out = cm_bytes_str(&text);
     return CM_OK;
 }
 

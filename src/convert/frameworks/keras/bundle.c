@@ -5,6 +5,7 @@
 #include "base/array.h"
 #include "base/crc32c.h"
 #include "base/number.h"
+#include "bytes/byte_buffer.h"
 #include "bytes/leveldb.h"
 #include "onnx/wire.h"
 
@@ -253,18 +254,14 @@ static enum cm_status read_whole(struct reading *r, const struct row *row,
 
 /* ---- slices ---- */
 
-struct key {
-    CM_ARRAY(char) bytes;
-};
-
-static void put(struct reading *r, struct key *key, unsigned byte)
+static void put(struct cm_bytes *key, unsigned byte)
 {
-    *CM_PUSH(r->arena, &key->bytes) = (char)byte;
+    cm_bytes_number(key, byte, 1);
 }
 
 /* Numbers whose bytes sort as they do: 7 bits less one for each byte, the length in leading ones.
  */
-static void put_number(struct reading *r, struct key *key, int64_t value)
+static void put_number(struct cm_bytes *key, int64_t value)
 {
     int length = 1;
     uint8_t bytes[10] = {0};
@@ -275,37 +272,36 @@ static void put_number(struct reading *r, struct key *key, int64_t value)
         bytes[9 - i] = (uint8_t)((uint64_t)value >> 8 * i);
     for (int bit = 0; bit < length; bit++)
         bytes[10 - length + bit / 8] ^= (uint8_t)(0x80 >> bit % 8);
-    for (int i = 10 - length; i < 10; i++)
-        put(r, key, bytes[i]);
+    cm_bytes_put(key, bytes + 10 - length, (size_t)length);
 }
 
-static void begin_key(struct reading *r, struct key *key, struct cm_str name, int rank)
+static void begin_key(struct cm_bytes *key, struct cm_str name, int rank)
 {
-    put(r, key, 0);
+    put(key, 0);
     for (size_t i = 0; i < name.size; i++) {
         const unsigned byte = (uint8_t)name.data[i];
-        put(r, key, byte);
+        put(key, byte);
         if (byte == 0 || byte == 0xff)
-            put(r, key, ~byte & 0xff);
+            put(key, ~byte & 0xff);
     }
-    put(r, key, 0);
-    put(r, key, 1);
+    put(key, 0);
+    put(key, 1);
     if (rank > 0) {
-        put(r, key, 1);
-        put(r, key, (unsigned)rank);
+        put(key, 1);
+        put(key, (unsigned)rank);
     } else
-        put(r, key, 0);
+        put(key, 0);
 }
 
 /* The box that a slice is, and the key that its own entry has. */
-static bool read_slice(struct reading *r, const struct row *row, struct cm_str slice,
-                       struct cm_saved_piece *piece, struct key *key)
+static bool read_slice(const struct row *row, struct cm_str slice, struct cm_saved_piece *piece,
+                       struct cm_bytes *key)
 {
     struct cm_wire at = cm_wire_over(slice);
     struct cm_wire_field field;
     int axis = 0;
 
-    begin_key(r, key, row->key, row->shape.rank);
+    begin_key(key, row->key, row->shape.rank);
     while (at.at < at.end) {
         uint64_t start, length;
 
@@ -322,11 +318,11 @@ static bool read_slice(struct reading *r, const struct row *row, struct cm_str s
             return false;
         piece->first[axis] = (int64_t)start;
         piece->size[axis] = is_whole ? dim : (int64_t)length;
-        put_number(r, key, (int64_t)start);
+        put_number(key, (int64_t)start);
         if (is_whole) /* -1 */
-            put(r, key, 0x7f);
+            put(key, 0x7f);
         else
-            put_number(r, key, (int64_t)length);
+            put_number(key, (int64_t)length);
         axis++;
     }
     return axis == row->shape.rank;
@@ -343,12 +339,12 @@ static enum cm_status read_sliced(struct reading *r, const struct row *row,
     tensor->shape = row->shape;
     for (size_t i = 0; i < row->slices.count; i++) {
         struct cm_saved_piece *piece = cm_saved_piece_add(r->arena, tensor, false);
-        struct key key = {0};
+        struct cm_bytes key = {.arena = r->arena};
         int64_t count = 1;
 
-        if (!read_slice(r, row, row->slices.items[i], piece, &key))
+        if (!read_slice(row, row->slices.items[i], piece, &key))
             return cm_fail(err, CM_BAD_MODEL, "its slice %zu is broken", i);
-        const struct cm_str name = {key.bytes.items, key.bytes.count};
+        const struct cm_str name = cm_bytes_str(&key);
         const uint64_t *found = cm_map_find(&r->keys, name);
         if (!found)
             return cm_fail(err, CM_BAD_MODEL, "its slice %zu has no entry of its own", i);

@@ -1,7 +1,7 @@
 /* The graph of Python's objects in a TensorFlow checkpoint: which object has which others under
  * which names, and under which key each variable is stored. */
 // SPDX-License-Identifier: Apache-2.0
-#include "base/array.h"
+#include "bytes/byte_buffer.h"
 #include "convert/frameworks/keras/bundle.h"
 
 #include "onnx/wire.h"
@@ -142,70 +142,46 @@ const struct cm_bundle_node *cm_bundle_child(const struct cm_bundle_graph *graph
 
 /* ---- writing ---- */
 
-struct bytes {
-    CM_ARRAY(char);
-};
-
-static void put_number(struct cm_arena *arena, struct bytes *to, unsigned field, uint64_t value)
-{
-    uint8_t varint[10];
-    const size_t size = cm_varint_put(varint, value);
-
-    *CM_PUSH(arena, to) = (char)(field << 3 | CM_WIRE_VARINT);
-    for (size_t i = 0; i < size; i++)
-        *CM_PUSH(arena, to) = (char)varint[i];
-}
-
-static void put_bytes(struct cm_arena *arena, struct bytes *to, unsigned field, struct cm_str bytes)
-{
-    const size_t at = to->count;
-
-    put_number(arena, to, field, bytes.size);
-    to->items[at] = (char)(field << 3 | CM_WIRE_BYTES);
-    for (size_t i = 0; i < bytes.size; i++)
-        *CM_PUSH(arena, to) = bytes.data[i];
-}
-
 static struct cm_str encode_node(struct cm_arena *arena, const struct cm_bundle_node *node)
 {
-    struct bytes out = {0};
+    struct cm_bytes out = {.arena = arena};
 
     for (size_t i = 0; i < node->children.count; i++) {
         const struct cm_bundle_child *child = &node->children.items[i];
-        struct bytes part = {0};
+        struct cm_bytes part = {.arena = arena};
 
         if (child->node)
-            put_number(arena, &part, 1, child->node);
-        put_bytes(arena, &part, 2, child->name);
-        put_bytes(arena, &out, 1, (struct cm_str){part.items, part.count});
+            cm_bytes_field(&part, 1, child->node);
+        cm_bytes_field_text(&part, 2, child->name);
+        cm_bytes_field_text(&out, 1, cm_bytes_str(&part));
     }
     if (node->key.size) {
-        struct bytes part = {0};
+        struct cm_bytes part = {.arena = arena};
 
-        put_bytes(arena, &part, 1, CM_STR("VARIABLE_VALUE"));
-        put_bytes(arena, &part, 2, node->full_name);
-        put_bytes(arena, &part, 3, node->key);
-        put_bytes(arena, &out, 2, (struct cm_str){part.items, part.count});
+        cm_bytes_field_text(&part, 1, CM_STR("VARIABLE_VALUE"));
+        cm_bytes_field_text(&part, 2, node->full_name);
+        cm_bytes_field_text(&part, 3, node->key);
+        cm_bytes_field_text(&out, 2, cm_bytes_str(&part));
     }
     for (size_t i = 0; i < node->slots.count; i++) {
         const struct cm_bundle_slot *slot = &node->slots.items[i];
-        struct bytes part = {0};
+        struct cm_bytes part = {.arena = arena};
 
-        put_number(arena, &part, 1, slot->weight);
-        put_bytes(arena, &part, 2, slot->name);
-        put_number(arena, &part, 3, slot->slot);
-        put_bytes(arena, &out, 3, (struct cm_str){part.items, part.count});
+        cm_bytes_field(&part, 1, slot->weight);
+        cm_bytes_field_text(&part, 2, slot->name);
+        cm_bytes_field(&part, 3, slot->slot);
+        cm_bytes_field_text(&out, 3, cm_bytes_str(&part));
     }
-    return (struct cm_str){out.items, out.count};
+    return cm_bytes_str(&out);
 }
 
 struct cm_str cm_bundle_graph_encode(struct cm_arena *arena, const struct cm_bundle_graph *graph)
 {
-    struct bytes out = {0};
+    struct cm_bytes out = {.arena = arena};
 
     for (size_t i = 0; i < graph->count; i++)
-        put_bytes(arena, &out, 1, encode_node(arena, &graph->nodes[i]));
-    return (struct cm_str){out.items, out.count};
+        cm_bytes_field_text(&out, 1, encode_node(arena, &graph->nodes[i]));
+    return cm_bytes_str(&out);
 }
 
 /* ---- as a fact ---- */

@@ -10,6 +10,7 @@
 #include "base/folder_save.h"
 #include "base/memory.h"
 #include "base/number.h"
+#include "bytes/byte_buffer.h"
 #include "bytes/leveldb.h"
 #include "convert/frameworks/keras/keras_optimizer.h"
 #include "onnx/wire.h"
@@ -208,48 +209,26 @@ static enum cm_status write_data(void *arg, struct cm_save *save, struct cm_erro
     return CM_OK;
 }
 
-struct message {
-    CM_ARRAY(char);
-};
-
-static void put_number(struct cm_bundle_writing *w, struct message *to, unsigned tag,
-                       uint64_t value)
-{
-    uint8_t bytes[10];
-    const size_t size = cm_varint_put(bytes, value);
-
-    if (tag)
-        *CM_PUSH(w->arena, to) = (char)tag;
-    for (size_t i = 0; i < size; i++)
-        *CM_PUSH(w->arena, to) = (char)bytes[i];
-}
-
 /* BundleEntryProto. */
 static struct cm_str describe(struct cm_bundle_writing *w, const struct cm_bundle_output *output)
 {
-    struct message shape = {0}, entry = {0};
+    struct cm_bytes shape = {.arena = w->arena}, entry = {.arena = w->arena};
 
     for (int i = 0; output->tensor && i < output->tensor->shape.rank; i++) {
-        struct message dim = {0};
+        struct cm_bytes dim = {.arena = w->arena};
 
-        put_number(w, &dim, 8, (uint64_t)output->tensor->shape.dims[i]);
-        put_number(w, &shape, 18, dim.count);
-        for (size_t b = 0; b < dim.count; b++)
-            *CM_PUSH(w->arena, &shape) = dim.items[b];
+        cm_bytes_field(&dim, 1, (uint64_t)output->tensor->shape.dims[i]);
+        cm_bytes_field_text(&shape, 2, cm_bytes_str(&dim));
     }
-    put_number(w, &entry, 8,
-               output->tensor ? cm_bundle_type(output->tensor->dtype) : (uint64_t)STRING_TYPE);
-    put_number(w, &entry, 18, shape.count);
-    for (size_t b = 0; b < shape.count; b++)
-        *CM_PUSH(w->arena, &entry) = shape.items[b];
+    cm_bytes_field(&entry, 1,
+                   output->tensor ? cm_bundle_type(output->tensor->dtype) : (uint64_t)STRING_TYPE);
+    cm_bytes_field_text(&entry, 2, cm_bytes_str(&shape));
     if (output->offset)
-        put_number(w, &entry, 32, output->offset);
-    put_number(w, &entry, 40, output->size);
-    *CM_PUSH(w->arena, &entry) = 53;
-    const uint32_t crc = cm_table_checksum(output->crc);
-    for (int i = 0; i < 4; i++)
-        *CM_PUSH(w->arena, &entry) = (char)(crc >> 8 * i);
-    return (struct cm_str){entry.items, entry.count};
+        cm_bytes_field(&entry, 4, output->offset);
+    cm_bytes_field(&entry, 5, output->size);
+    cm_bytes_number(&entry, 6 << 3 | CM_WIRE_FIXED32, 1);
+    cm_bytes_number(&entry, cm_table_checksum(output->crc), 4);
+    return cm_bytes_str(&entry);
 }
 
 static enum cm_status write_index(void *arg, struct cm_save *save, struct cm_error *err)

@@ -21,7 +21,7 @@ struct later {
 struct ort_writer {
     struct cm_arena *arena;
     const struct cm_saved *saved;
-    struct cm_fb_out out;
+    struct cm_bytes out;
     bool is_external;
     CM_ARRAY(struct later) tensors;
     struct cm_saved_index index;
@@ -229,7 +229,7 @@ static void put_all(struct ort_writer *w)
 
     w->out.count = 0;
     w->tensors.count = 0;
-    cm_fb_append(&w->out, "\0\0\0\0" CM_ORT_MAGIC, 8);
+    cm_bytes_put(&w->out, "\0\0\0\0" CM_ORT_MAGIC, 8);
     cm_fb_point(&w->out, 0, cm_fb_put_table(&w->out, fields, CM_COUNT(fields), places));
     put_module(w, places[CM_ORT_MODULE]);
     put_groups(w, places[CM_ORT_GROUPS]);

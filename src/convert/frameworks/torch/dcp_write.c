@@ -200,8 +200,7 @@ static enum cm_status write_metadata(struct writing *w, struct cm_folder_save *f
     cm_item_put(w->arena, state, "storage_meta", object(w->arena, METADATA "StorageMeta", meta));
     cm_item_put(w->arena, state, "version", cm_item_text(w->arena, CM_STR("1.0.0")));
     CM_TRY(cm_pickle_write(&pickle, object(w->arena, METADATA "Metadata", state), w->err));
-    return cm_folder_put(folder, w->arena, CM_DCP_METADATA,
-                         (struct cm_str){(const char *)pickle.out.items, pickle.out.count}, w->err);
+    return cm_folder_put(folder, w->arena, CM_DCP_METADATA, cm_bytes_str(&pickle.out), w->err);
 }
 
 static enum cm_status write_items(void *arg, struct cm_save *save, struct cm_error *err)

@@ -8,11 +8,7 @@ enum { BATCH = 1000 }; /* entries put on the stack at a time, as Python does */
 
 static void put(struct cm_pickle_writer *w, const void *bytes, size_t size)
 {
-    while (w->out.capacity - w->out.count < size)
-        w->out.items = cm_arena_grow(w->arena, w->out.items, &w->out.capacity, 1);
-    if (size)
-        memcpy(w->out.items + w->out.count, bytes, size);
-    w->out.count += size;
+    cm_bytes_put(&w->out, bytes, size);
 }
 
 static void put_op(struct cm_pickle_writer *w, char code)
@@ -23,12 +19,8 @@ static void put_op(struct cm_pickle_writer *w, char code)
 /* An opcode with a little-endian argument. */
 static void put_number(struct cm_pickle_writer *w, char code, uint64_t value, int size)
 {
-    uint8_t bytes[8];
-
-    for (int i = 0; i < size; i++)
-        bytes[i] = (uint8_t)(value >> 8 * i);
     put_op(w, code);
-    put(w, bytes, (size_t)size);
+    cm_bytes_number(&w->out, value, (size_t)size);
 }
 
 static void put_int(struct cm_pickle_writer *w, int64_t value)
@@ -39,8 +31,7 @@ static void put_int(struct cm_pickle_writer *w, int64_t value)
         put_number(w, 'J', (uint64_t)value, 4);
     else {
         put_number(w, '\x8a', 8, 1);
-        for (int i = 0; i < 8; i++)
-            put_op(w, (char)((uint64_t)value >> 8 * i));
+        cm_bytes_number(&w->out, (uint64_t)value, 8);
     }
 }
 
@@ -234,6 +225,7 @@ static enum cm_status put_item(struct cm_pickle_writer *w, const struct cm_item 
 enum cm_status cm_pickle_write(struct cm_pickle_writer *w, const struct cm_item *item,
                                struct cm_error *err)
 {
+    w->out.arena = w->arena;
     put(w, "\x80\x02", 2);
     CM_TRY(put_item(w, item, 0, err));
     put_op(w, '.');

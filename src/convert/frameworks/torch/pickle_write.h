@@ -4,11 +4,12 @@
 #define CM_CONVERT_PICKLE_WRITE_H
 
 #include "base/array.h"
+#include "bytes/byte_buffer.h"
 #include "convert/saved.h"
 
 struct cm_pickle_writer {
     struct cm_arena *arena;
-    CM_ARRAY(uint8_t) out;
+    struct cm_bytes out; /* in arena */
     struct cm_map names; /* of classes and functions -> 1 + memo number */
     size_t visited;
     /* Tensors, each a storage of its own but for tied ones; only where tensors are wanted. */

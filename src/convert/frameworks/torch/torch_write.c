@@ -48,7 +48,7 @@ static enum cm_status write_file(struct cm_guard *guard, void *arg)
         const char *name;
         struct cm_str text;
     } records[] = {
-        {"data.pkl", {(const char *)pickle.out.items, pickle.out.count}},
+        {"data.pkl", cm_bytes_str(&pickle.out)},
         {".format_version", CM_STR("1")},
         {".storage_alignment", CM_STR("64")},
         {"byteorder", CM_STR("little")},
