@@ -91,8 +91,7 @@ static void leave_out_state(struct bench_subject *s)
         for (int d = 0; d < input->rank; d++)
             kept->dims[d] = input->dims[d].size;
         kept->tensor = cameo_tensor_of(input->dtype, input->rank, kept->dims, NULL, 0);
-        inputs->given[i] = true;
-        inputs->feeds[inputs->count++] = cameo_feed_tensor(input->name.data, &kept->tensor);
+        cli_inputs_feed(inputs, i, cameo_feed_tensor(input->name.data, &kept->tensor));
     }
 }
 
@@ -146,7 +145,11 @@ int bench_feed(struct bench_subject *s, const struct cli_texts *files, const str
         leave_out_state(s);
     for (size_t i = 0; i < files->count && code == CLI_YES; i++)
         code = cli_inputs_add(&s->inputs, files->items[i]);
-    return code == CLI_YES ? make_rest(s, make, options) : code;
+    if (code == CLI_YES)
+        code = make_rest(s, make, options);
+    if (code == CLI_YES && !s->trains)
+        code = cli_inputs_check(&s->inputs, s->fed_session, NULL);
+    return code;
 }
 
 /* ---- running ---- */

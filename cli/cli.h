@@ -109,6 +109,8 @@ int cli_fail_found(const struct cameo_error *err);
 int cli_fail_model(const struct cameo_model *model, const struct cameo_error *err);
 /* "place: reason", a line. */
 void cli_put_finding(FILE *to, const struct cameo_finding *finding);
+/* A line below it that says what to do, if that is known. */
+void cli_put_help(FILE *to, const struct cameo_finding *finding);
 /* A note on stderr for each opset that is newer than what we know: what changed in it, if anything,
  * nobody here can tell. And one for each rule of ONNX that the model breaks without harm. */
 void cli_note_newer(const struct cameo_model *model);

@@ -128,10 +128,8 @@ static void show_finding(const char *path, const struct cameo_finding *finding, 
                                              : ": ",
           stdout);
     cli_put_finding(stdout, finding);
-    if (finding->help.size && is_first(finding->rule)) {
-        fputs("    help: ", stdout);
-        cli_put_line(stdout, finding->help);
-    }
+    if (finding->help.size && is_first(finding->rule))
+        cli_put_help(stdout, finding);
 }
 
 static void show_blockers(const struct check_report *report, const struct cameo_findings *blockers,

@@ -195,6 +195,8 @@ static int gather(struct compare_request *r, const struct cameo_session_options 
     const size_t given = r->inputs.count;
     if (code == CLI_YES)
         code = cli_inputs_make(&r->inputs, &make, make_options);
+    if (code == CLI_YES)
+        code = cli_inputs_check(&r->inputs, r->session, NULL);
     r->random = r->inputs.count > given;
     return code;
 }

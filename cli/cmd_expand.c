@@ -55,9 +55,10 @@ static int expand(const struct cameo_model *model)
     options.except = except;
     options.operators = operators;
     options.core = core;
+    options.findings = &cli_found;
     const enum cameo_status status = cameo_model_expand(model, &options, &made, &report, &err);
     if (status != CAMEO_OK)
-        return cli_fail(&err);
+        return cli_fail_found(&err);
     if (!cli_as_json)
         put_text(report);
     fflush(stdout); /* what follows goes elsewhere; a failure is found at the end */

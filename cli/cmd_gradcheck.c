@@ -93,7 +93,6 @@ static int feed_and_check(const struct cameo_model *model)
         return cli_fail_model(model, &err);
     int code = CLI_YES;
     cli_inputs_begin(&inputs, "gradcheck", session);
-    inputs.any_type = true;
     for (size_t i = 0; i < input_texts.count && code == CLI_YES; i++)
         code = cli_inputs_add(&inputs, input_texts.items[i]);
     options.seed = seed;

@@ -284,7 +284,7 @@ static int feed_and_run(const char *path, struct cameo_session *session)
     if (code == CLI_YES && (make.wanted || make.dims.count || make.shapes.count))
         code = cli_inputs_make(&inputs, &make, &options);
     if (code == CLI_YES)
-        code = cli_inputs_check(&inputs, path);
+        code = cli_inputs_check(&inputs, session, path);
     if (code == CLI_YES)
         code = make_folders();
     if (code == CLI_YES)

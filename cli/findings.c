@@ -9,21 +9,45 @@ struct cameo_findings *cli_found;
 
 /* ---- as text ---- */
 
+/* The next violation at or after *index, which moves behind it; NULL: the end. */
+static const struct cameo_finding *next_violation(const struct cameo_findings *findings,
+                                                  size_t *index)
+{
+    const struct cameo_finding *finding;
+
+    while ((finding = cameo_findings_at(findings, *index)) != NULL) {
+        ++*index;
+        if (finding->severity == CAMEO_VIOLATION)
+            break;
+    }
+    return finding;
+}
+
+/* What to do is said once below neighbours that need the same. */
 static void put_lines(const struct cameo_findings *findings)
 {
     const size_t total = cameo_findings_violations(findings);
-    const struct cameo_finding *finding;
-    size_t shown = 0;
+    const struct cameo_finding *finding, *next;
+    size_t shown = 0, i = 0;
 
-    for (size_t i = 0; shown < CLI_LINES_MAX && (finding = cameo_findings_at(findings, i)); i++) {
-        if (finding->severity != CAMEO_VIOLATION)
-            continue;
+    for (next = next_violation(findings, &i); shown < CLI_LINES_MAX && next; shown++) {
+        finding = next;
+        next = next_violation(findings, &i);
         fputs("  ", stderr);
         cli_put_finding(stderr, finding);
-        shown++;
+        if (!next || strcmp(next->help.data, finding->help.data) != 0)
+            cli_put_help(stderr, finding);
     }
     if (total > shown)
         fprintf(stderr, "  and %zu more\n", total - shown);
+}
+
+void cli_put_help(FILE *to, const struct cameo_finding *finding)
+{
+    if (!finding->help.size)
+        return;
+    fputs("    help: ", to);
+    cli_put_line(to, finding->help);
 }
 
 void cli_put_finding(FILE *to, const struct cameo_finding *finding)
@@ -105,8 +129,14 @@ int cli_refuse(const struct cameo_findings *findings, const struct cameo_error *
             json_message(&json, err);
         cli_json_close(&json, '}');
     }
-    if (violations < 2)
-        return cli_fail(err);
+    if (violations < 2) {
+        const int code = cli_fail(err);
+        size_t first = 0;
+
+        if (violations)
+            cli_put_help(stderr, next_violation(findings, &first));
+        return code;
+    }
     const struct cameo_text headline = cameo_findings_headline(findings);
     fputs("cameo: ", stderr);
     cli_put_text(stderr, headline.data, headline.size);

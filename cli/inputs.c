@@ -11,7 +11,6 @@ void cli_inputs_begin(struct cli_inputs *inputs, const char *command,
     const size_t count = cameo_session_input_count(session);
 
     *inputs = (struct cli_inputs){.command = command, .session = session};
-    inputs->feeds = cli_alloc(count, sizeof *inputs->feeds);
     inputs->given = cli_alloc(count, sizeof *inputs->given);
 }
 
@@ -38,54 +37,18 @@ static size_t find_input(const struct cli_inputs *inputs, const char *name, size
     return count;
 }
 
-/* What NumPy calls a type that it has; NULL: it has not. */
-static const char *numpy_name(enum cameo_dtype dtype)
+void cli_inputs_feed(struct cli_inputs *inputs, size_t index, struct cameo_feed feed)
 {
-    static const struct {
-        enum cameo_dtype dtype;
-        const char *name;
-    } names[] = {
-        {CAMEO_FLOAT, "float32"}, {CAMEO_DOUBLE, "float64"}, {CAMEO_FLOAT16, "float16"},
-        {CAMEO_INT64, "int64"},   {CAMEO_INT32, "int32"},    {CAMEO_INT16, "int16"},
-        {CAMEO_INT8, "int8"},     {CAMEO_UINT8, "uint8"},    {CAMEO_BOOL, "bool"},
-    };
-
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (names[i].dtype == dtype)
-            return names[i].name;
-    return NULL;
-}
-
-/* NumPy makes double and int64 of most things, which is seldom what a model takes. */
-static bool is_of_type(const struct cli_inputs *inputs, const struct cameo_value_info *input,
-                       const struct cameo_value *value)
-{
-    const enum cameo_dtype has = cameo_value_dtype(value);
-    const char *numpy = numpy_name(input->dtype);
-
-    if (inputs->any_type || input->kind != CAMEO_KIND_TENSOR ||
-        cameo_value_kind(value) != CAMEO_KIND_TENSOR || has == input->dtype || !numpy ||
-        !numpy_name(has))
-        return true;
-    cli_complain("%s: input '%s' is of type %s, needs %s; in NumPy, .astype('%s') makes it so",
-                 inputs->command, input->name.data, cameo_dtype_name(has),
-                 cameo_dtype_name(input->dtype), numpy);
-    return false;
-}
-
-static int feed(struct cli_inputs *inputs, size_t index, const struct cameo_value *value)
-{
-    if (!is_of_type(inputs, cameo_session_input(inputs->session, index), value))
-        return CLI_USAGE;
-    if (inputs->given[index]) {
-        cli_complain("%s: input '%s' is given twice", inputs->command,
-                     cameo_session_input(inputs->session, index)->name.data);
-        return CLI_USAGE;
-    }
     inputs->given[index] = true;
-    inputs->feeds[inputs->count++] =
-        cameo_feed_value(cameo_session_input(inputs->session, index)->name.data, value);
-    return CLI_YES;
+    inputs->feeds = cli_grow(inputs->feeds, inputs->count, &inputs->room, sizeof *inputs->feeds);
+    inputs->feeds[inputs->count++] = feed;
+}
+
+static void feed_value(struct cli_inputs *inputs, size_t index, const struct cameo_value *value)
+{
+    const struct cameo_value_info *input = cameo_session_input(inputs->session, index);
+
+    cli_inputs_feed(inputs, index, cameo_feed_value(input->name.data, value));
 }
 
 /* Loads the array of this name, or for NULL those named after inputs, within the limit of a run. */
@@ -132,11 +95,16 @@ static int add_named(struct cli_inputs *inputs, size_t index, const char *path)
     if (code != CLI_YES)
         return code;
     const size_t count = cameo_arrays_count(arrays);
-    for (size_t i = 0; i < count; i++) {
+    size_t i = 0;
+    for (; i < count; i++) {
         const struct cameo_text name = cameo_arrays_name(arrays, i);
         if (count == 1 ||
             (name.size == input->name.size && memcmp(name.data, input->name.data, name.size) == 0))
-            return feed(inputs, index, cameo_arrays_at(arrays, i));
+            break;
+    }
+    if (i < count) {
+        feed_value(inputs, index, cameo_arrays_at(arrays, i));
+        return CLI_YES;
     }
     cli_complain("%s: %s has %zu arrays, and none is called '%s'", inputs->command, path, count,
                  input->name.data);
@@ -198,7 +166,7 @@ static int add_file(struct cli_inputs *inputs, const char *path)
         const size_t index = find_input(inputs, name.data, name.size);
 
         if (index < n_inputs) {
-            code = feed(inputs, index, cameo_arrays_at(arrays, i));
+            feed_value(inputs, index, cameo_arrays_at(arrays, i));
             used++;
         } else {
             cli_complain("note: array '%s' of %s names no input and is not used", name.data, path);
@@ -248,26 +216,11 @@ int cli_inputs_add(struct cli_inputs *inputs, const char *text)
     return cli_inputs_unknown(inputs, text, (size_t)(sign - text));
 }
 
-int cli_inputs_check(const struct cli_inputs *inputs, const char *model)
+/* How to give what is missing. */
+static void show_example(const struct cli_inputs *inputs, const char *model)
 {
     const size_t count = cameo_session_input_count(inputs->session);
-    size_t missing = 0;
 
-    for (size_t i = 0; i < count; i++)
-        missing += !inputs->given[i] && !cameo_session_input(inputs->session, i)->has_default;
-    if (missing == 0)
-        return CLI_YES;
-    cli_complain("%s: %s missing:", inputs->command, missing == 1 ? "an input is" : "inputs are");
-    for (size_t i = 0; i < count; i++) {
-        const struct cameo_value_info *input = cameo_session_input(inputs->session, i);
-        if (inputs->given[i] || input->has_default)
-            continue;
-        fputs("  ", stderr);
-        cli_put_padded(stderr, input->name, 20);
-        fputc(' ', stderr);
-        cli_put_text(stderr, input->type.data, input->type.size);
-        fputc('\n', stderr);
-    }
     fputs("give them as files, or try --random-inputs:\n  cameo run ", stderr);
     cli_put_text(stderr, model, strlen(model));
     for (size_t i = 0; i < count; i++) {
@@ -281,5 +234,20 @@ int cli_inputs_check(const struct cli_inputs *inputs, const char *model)
         fputs(input->kind == CAMEO_KIND_TENSOR ? ".npy" : ".pb", stderr);
     }
     fputc('\n', stderr);
-    return CLI_USAGE;
+}
+
+int cli_inputs_check(const struct cli_inputs *inputs, struct cameo_session *session,
+                     const char *model)
+{
+    struct cameo_error err;
+    bool missing = false;
+
+    if (cameo_session_check(session, inputs->feeds, inputs->count, &cli_found, &err) == CAMEO_OK)
+        return CLI_YES;
+    for (size_t i = 0; i < cameo_session_input_count(session); i++)
+        missing |= !inputs->given[i] && !cameo_session_input(session, i)->has_default;
+    const int code = cli_fail_found(&err);
+    if (missing && model)
+        show_example(inputs, model);
+    return code;
 }

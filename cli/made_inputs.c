@@ -119,10 +119,8 @@ static int make_all(struct cli_inputs *inputs, const struct cli_make *make, stru
                                   &inputs->made, &err) != CAMEO_OK)
         return cli_fail(&err);
     const struct cameo_feed *feeds = cameo_made_inputs_feeds(inputs->made, &count);
-    for (size_t i = 0; i < count; i++) {
-        inputs->given[feeds[i].index] = true;
-        inputs->feeds[inputs->count++] = feeds[i];
-    }
+    for (size_t i = 0; i < count; i++)
+        cli_inputs_feed(inputs, feeds[i].index, feeds[i]);
     return CLI_YES;
 }
 

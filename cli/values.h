@@ -26,9 +26,8 @@ bool cli_same_value(const struct cameo_value *actual, const struct cameo_value *
 struct cli_inputs {
     const char *command; /* that wants them, for messages */
     const struct cameo_session *session;
-    bool any_type; /* numbers of any type are taken, and converted */
     struct cameo_feed *feeds;
-    size_t count;
+    size_t count, room;
     bool *given; /* per input of the session */
     struct cameo_arrays **files;
     size_t file_count, file_room;
@@ -66,8 +65,12 @@ int cli_inputs_make(struct cli_inputs *inputs, const struct cli_make *make,
 bool cli_inputs_guessed(const struct cli_inputs *inputs);
 /* Says which sizes were made up, and how to set them. */
 void cli_inputs_note_sizes(const struct cli_inputs *inputs);
-/* Says what is missing, with an example; model is its path. */
-int cli_inputs_check(const struct cli_inputs *inputs, const char *model);
+/* Adds a feed of an input by its number. */
+void cli_inputs_feed(struct cli_inputs *inputs, size_t index, struct cameo_feed feed);
+/* Says all that is wrong with the feeds; where one is missing, with an example for the model at
+ * this path, unless it is NULL. Gives an exit code. */
+int cli_inputs_check(const struct cli_inputs *inputs, struct cameo_session *session,
+                     const char *model);
 
 /* A name from a model as the name of a file: nothing of it may lead elsewhere. */
 void cli_file_name(char *to, size_t size, struct cameo_text name, size_t index);

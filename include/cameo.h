@@ -1513,21 +1513,33 @@ struct cameo_run_options {
     struct cameo_cancel *cancel; /* NULL: none */
     cameo_step_fn *step;         /* called after each step, on the calling thread; NULL: none */
     void *step_arg;
+    /* Receives all that keeps the run from beginning, for the caller to free; NULL where it began.
+     * NULL: nobody asks. */
+    struct cameo_findings **findings;
 };
 
 #define CAMEO_RUN_OPTIONS_INIT                                                                     \
     {                                                                                              \
-        sizeof(struct cameo_run_options), 0, 0, 0                                                  \
+        sizeof(struct cameo_run_options), 0, 0, 0, 0                                               \
     }
 
-/* Runs the model once. Inputs that are not fed take their default, if they have one. A wrong name,
- * type, rank or size is one sentence that names the input; the session lives on. After a failure no
- * value is set. options may be NULL. */
+/* Runs the model once. Inputs that are not fed take their default, if they have one. All that is
+ * wrong with feeds and fetches (a name, a type, a rank, a size, a missing input) is told at once,
+ * before anything runs; the session lives on. After a failure no value is set. options may be NULL.
+ */
 CAMEO_API enum cameo_status cameo_session_run(struct cameo_session *session,
                                               const struct cameo_feed *feeds, size_t feed_count,
                                               struct cameo_fetch *fetches, size_t fetch_count,
                                               const struct cameo_run_options *options,
                                               struct cameo_error *err);
+
+/* Fails as a run with these feeds would before it begins, and runs nothing. *findings, unless
+ * findings is NULL, receives all that is wrong with the feeds, for the caller to free; NULL where
+ * nothing is. */
+CAMEO_API enum cameo_status cameo_session_check(struct cameo_session *session,
+                                                const struct cameo_feed *feeds, size_t feed_count,
+                                                struct cameo_findings **findings,
+                                                struct cameo_error *err);
 
 /* ---- inputs made up ----
  *
@@ -3028,11 +3040,14 @@ struct cameo_expand_options {
     bool operators;     /* operators that have a function body too */
     bool core;          /* all but core operators; refused where that cannot be */
     const struct cameo_registry *registry; /* operators beside the built-in ones, or NULL */
+    /* Receives all that must be expanded and cannot, for the caller to free; NULL where the call
+     * succeeds. NULL: nobody asks. */
+    struct cameo_findings **findings;
 };
 
 #define CAMEO_EXPAND_OPTIONS_INIT                                                                  \
     {                                                                                              \
-        sizeof(struct cameo_expand_options), 0, 0, false, false, 0                                 \
+        sizeof(struct cameo_expand_options), 0, 0, false, false, 0, 0                              \
     }
 
 /* Nodes are those of the whole model: of training info and bodies of control flow too, but not of
@@ -3050,7 +3065,7 @@ struct cameo_expansion {
 
 /* The model with functions inlined, in training info too. A node that is not expanded, and every
  * name of the model, stays as it was; names inside a body get that of the call as a prefix. What
- * was named, or asked for with core, and has no body is refused, all of it in one message. *report,
+ * was named, or asked for with core, and has no body is refused, all of it at once. *report,
  * if report is not NULL, lives as long as *out. model must outlive the new one. options may be
  * NULL. */
 CAMEO_API enum cameo_status cameo_model_expand(const struct cameo_model *model,

@@ -118,14 +118,8 @@ def import_checkpoint(model: Model, path: str | os.PathLike[str], weights_only: 
     counts = ("schedule" in options, "clip_norm" in options, "accumulate" in options)
     rules = map if map is None or isinstance(map, str) else "\n".join(f"{name} = {of}" for name, of in map.items())
     said = settings if settings is None or isinstance(settings, str) else json.dumps(dict(settings))
-    try:
-        inside, row = in_python(_cameo.import_checkpoint, model._inside, os.fspath(path), prepare_options(options),
-                                counts, weights_only, partial, rules, said, links)
-    except _cameo.ArgumentError as error:
-        if "there is no loss ''" not in str(error):
-            raise
-        raise _cameo.ArgumentError("a checkpoint does not say the loss: give loss=.., or weights_only=True for the weights "
-                                   "alone") from None
+    inside, row = in_python(_cameo.import_checkpoint, model._inside, os.fspath(path), prepare_options(options), counts,
+                            weights_only, partial, rules, said, links)
     row["tensors"] = [Report(initializer=initializer, source=source, how=how)
                       for initializer, source, how in row["tensors"]]
     row["preparation"] = preparation(row["preparation"]) if row["preparation"] else None

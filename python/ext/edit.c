@@ -362,6 +362,7 @@ static PyObject *expand(PyObject *module, PyObject *args)
 {
     struct cameo_expand_options options = CAMEO_EXPAND_OPTIONS_INIT;
     const struct cameo_expansion *report = NULL;
+    struct cameo_findings *findings = NULL;
     PyObject *object, *out = NULL;
     struct ext_edit e;
     int operators, core;
@@ -372,6 +373,7 @@ static PyObject *expand(PyObject *module, PyObject *args)
         return NULL;
     options.operators = operators;
     options.core = core;
+    options.findings = &findings;
     Py_BEGIN_ALLOW_THREADS;
     e.status = cameo_model_expand(e.from->model, &options, &e.made, &report, &e.err);
     Py_END_ALLOW_THREADS;
@@ -383,7 +385,9 @@ static PyObject *expand(PyObject *module, PyObject *args)
                             (Py_ssize_t)report->function_count, "changes",
                             ext_texts(report->changes, report->change_count), "left",
                             ext_texts(report->left, report->left_count));
-    return ext_edit_end(&e, out, NULL);
+    out = ext_edit_end(&e, out, findings);
+    cameo_findings_free(findings);
+    return out;
 }
 
 static PyObject *optimization_of(const struct cameo_optimization *report)

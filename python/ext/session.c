@@ -235,6 +235,7 @@ static PyObject *session_run(PyObject *object, PyObject *const *args, Py_ssize_t
     struct ext_session *self = (struct ext_session *)object;
     struct ext_state *state = ext_state_of(Py_TYPE(object));
     struct cameo_run_options options = CAMEO_RUN_OPTIONS_INIT;
+    struct cameo_findings *findings = NULL;
     struct cameo_cancel *cancel = NULL;
     struct steps steps = {NULL, false};
     struct ext_feeds feeds;
@@ -265,13 +266,15 @@ static PyObject *session_run(PyObject *object, PyObject *const *args, Py_ssize_t
     }
     ext_watch_begin_with(&watch, cancel);
     options.cancel = watch.cancel;
+    options.findings = &findings;
     Py_BEGIN_ALLOW_THREADS;
     status = cameo_session_run(self->session, feeds.feeds, (size_t)feeds.count, fetching.fetches,
                                (size_t)fetching.count, &options, &err);
     Py_END_ALLOW_THREADS;
     feeds.kept = ext_take_kept();
     if (!ext_watch_end(&watch, status) && status != CAMEO_OK)
-        ext_raise(state, &err);
+        ext_raise_with(state, &err, findings);
+    cameo_findings_free(findings);
     if (status == CAMEO_OK && !steps.failed)
         out = results(state, &fetching);
     for (Py_ssize_t i = 0; status == CAMEO_OK && steps.failed && i < fetching.count; i++)

@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/running.h"
 
+#include "base/diagnostics.h"
 #include "base/memory.h"
 #include "exec/session.h"
 #include "graph/eval.h"
+#include "graph/feeds.h"
 
 /* Everything of one run; the arrays are one piece of memory. */
 struct run {
@@ -15,6 +17,9 @@ struct run {
     size_t n_fetches;
     struct cameo_run_options options;
     struct cm_api_listener listener;
+    bool only_check;
+    struct cameo_findings **findings; /* receives all that is wrong with the call; or NULL */
+    struct cm_findings wrong;
     struct cm_datum *in, *out; /* one per input and output of the model */
     const struct cm_datum **fed;
     struct cm_error err;
@@ -75,66 +80,8 @@ static enum cm_status find(struct run *run, const char *name, size_t index, bool
                    inputs ? "input" : "output", index, count ? names : "none");
 }
 
-static const char *kind_name(enum cm_kind kind)
-{
-    static const char *const names[] = {"nothing", "a tensor",    "a sparse tensor", "a sequence",
-                                        "a map",   "an optional", "an opaque value"};
-    return (size_t)kind < CM_COUNT(names) ? names[kind] : "no value";
-}
-
-static enum cm_status check_tensor(struct run *run, size_t i, const struct cm_type *type,
-                                   const struct cm_tensor *tensor)
-{
-    char shape[200];
-
-    if (tensor->type != type->dtype)
-        return cm_fail(&run->err, CM_BAD_ARGUMENT, "input '%.200s' is of type %s, needs %s",
-                       input_name(run, i), cm_dtype_name(tensor->type), cm_dtype_name(type->dtype));
-    if (type->rank >= 0 && tensor->shape.rank != type->rank)
-        return cm_fail(&run->err, CM_BAD_ARGUMENT, "input '%.200s' has rank %d, needs %d (%.200s)",
-                       input_name(run, i), tensor->shape.rank, type->rank, input_text(run, i));
-    for (int axis = 0; axis < type->rank; axis++)
-        if (cm_dim_known(type->dims[axis]) && type->dims[axis].value != tensor->shape.dims[axis])
-            return cm_fail(&run->err, CM_BAD_ARGUMENT, "input '%.200s' has shape %s, needs %.200s",
-                           input_name(run, i), cm_shape_print(&tensor->shape, shape, sizeof shape),
-                           input_text(run, i));
-    return CM_OK;
-}
-
-/* One element of the type's element type: as the value of a map that is a scalar and a list of one
- * alike. Converters write the one and feed the other. */
-static bool is_element_of(const struct cm_type *type, const struct cm_datum *datum)
-{
-    return type->kind == CM_KIND_TENSOR && datum->kind == CM_KIND_TENSOR &&
-           datum->tensor.type == type->dtype && cm_tensor_count(&datum->tensor) == 1;
-}
-
-/* Sequences check their items, as deep as the type goes. */
-static enum cm_status check_value(struct run *run, size_t i, const struct cm_type *type,
-                                  const struct cm_datum *datum)
-{
-    if (type->kind == CM_KIND_OPTIONAL) {
-        if (datum->kind == CM_KIND_NONE)
-            return CM_OK;
-        return check_value(run, i, type->elem, datum);
-    }
-    if (datum->kind != type->kind)
-        return cm_fail(&run->err, CM_BAD_ARGUMENT, "input '%.200s' is %s, needs %s (%.200s)",
-                       input_name(run, i), kind_name(datum->kind), kind_name(type->kind),
-                       input_text(run, i));
-    if (type->kind == CM_KIND_TENSOR)
-        return check_tensor(run, i, type, &datum->tensor);
-    if (type->kind == CM_KIND_MAP && datum->tensor.type != type->dtype)
-        return cm_fail(&run->err, CM_BAD_ARGUMENT, "input '%.200s' has keys of type %s, needs %s",
-                       input_name(run, i), cm_dtype_name(datum->tensor.type),
-                       cm_dtype_name(type->dtype));
-    for (size_t item = 0; item < datum->n_items && type->elem; item++)
-        if (type->kind != CM_KIND_MAP || !is_element_of(type->elem, &datum->items[item]))
-            CM_TRY(check_value(run, i, type->elem, &datum->items[item]));
-    return CM_OK;
-}
-
-static enum cm_status borrow_memory(struct run *run, size_t i, const struct cameo_tensor *given)
+static enum cm_status borrow_memory(struct run *run, size_t i, const struct cameo_tensor *given,
+                                    const char **help)
 {
     struct cm_datum *datum = &run->in[i];
     struct cameo_tensor lent;
@@ -142,53 +89,32 @@ static enum cm_status borrow_memory(struct run *run, size_t i, const struct came
     *datum = (struct cm_datum){.kind = CM_KIND_TENSOR};
     CM_TRY(cm_error_context(&run->err, cm_api_check_tensor(given, &lent, &datum->tensor, &run->err),
                             "input '%.200s'", input_name(run, i)));
-    CM_TRY(check_value(run, i, run->session->input_types[i], datum));
-    CM_TRY(cm_error_context(&run->err, cm_api_use_memory(&lent, &datum->tensor, &run->err),
-                            "input '%.200s'", input_name(run, i)));
+    CM_TRY(cm_feed_check(run->session->graph, i, datum, help, &run->err));
+    const enum cm_status status = run->only_check
+                                      ? cm_api_check_bytes(&lent, &datum->tensor, &run->err)
+                                      : cm_api_use_memory(&lent, &datum->tensor, &run->err);
+    CM_TRY(cm_error_context(&run->err, status, "input '%.200s'", input_name(run, i)));
     /* Results may view strings of inputs, so those must live on after the call. */
-    return cm_api_own_strings(datum, &run->err);
+    return run->only_check ? CM_OK : cm_api_own_strings(datum, &run->err);
 }
 
-static enum cm_status feed_input(struct run *run, size_t number)
+static enum cm_status feed_input(struct run *run, const struct cameo_feed *feed, size_t *input,
+                                 const char **help)
 {
-    struct cameo_feed feed = CAMEO_FEED_INIT;
     size_t i;
 
-    CM_TRY(cm_api_item(&feed, sizeof feed, run->feeds, number, &run->err));
-    CM_TRY(find(run, feed.name, feed.index, true, &i));
+    CM_TRY(find(run, feed->name, feed->index, true, &i));
+    *input = i;
     if (run->fed[i])
         return cm_fail(&run->err, CM_BAD_ARGUMENT, "input '%.200s' is fed twice",
                        input_name(run, i));
-    if (feed.value) {
-        const struct cm_datum *datum = cm_api_value(feed.value);
-        CM_TRY(check_value(run, i, run->session->input_types[i], datum));
-        CM_TRY(cm_datum_share(datum, &run->in[i], &run->err));
-        CM_TRY(cm_api_own_strings(&run->in[i], &run->err));
-    } else {
-        CM_TRY(borrow_memory(run, i, feed.tensor));
-    }
-    run->fed[i] = &run->in[i];
-    return CM_OK;
-}
-
-/* All that is missing, in one sentence. */
-static enum cm_status check_missing(struct run *run)
-{
-    char text[600];
-    size_t used = 0, count = 0;
-
-    for (size_t i = 0; i < run->session->n_inputs; i++) {
-        if (run->fed[i] || cameo_session_input(run->session, i)->has_default)
-            continue;
-        count++;
-        if (used < 400)
-            used += (size_t)snprintf(text + used, sizeof text - used, "%s'%.60s' (%.80s)",
-                                     used ? ", " : "", input_name(run, i), input_text(run, i));
-    }
-    if (count == 0)
-        return CM_OK;
-    return cm_fail(&run->err, CM_BAD_ARGUMENT, "%s missing: %s%s",
-                   count == 1 ? "an input is" : "inputs are", text, used < 400 ? "" : ", ...");
+    run->fed[i] = &run->in[i]; /* rightly or not, it is not missing */
+    if (!feed->value)
+        return borrow_memory(run, i, feed->tensor, help);
+    const struct cm_datum *datum = cm_api_value(feed->value);
+    CM_TRY(cm_feed_check(run->session->graph, i, datum, help, &run->err));
+    CM_TRY(cm_datum_share(datum, &run->in[i], &run->err));
+    return cm_api_own_strings(&run->in[i], &run->err);
 }
 
 /* The size of a dimension as it is fed, or by the default; -1 when there is neither. */
@@ -348,6 +274,70 @@ static enum cm_status check_overlaps(struct run *run)
     return CM_OK;
 }
 
+/* ---- all that is wrong with a call ---- */
+
+/* Adds why a check failed, about a value of the model, to what is wrong. */
+static enum cm_status note(struct run *run, enum cm_status status, const char *value,
+                           const char *help)
+{
+    if (status == CM_OK || status == CM_NO_MEMORY)
+        return status;
+    struct cm_finding *finding =
+        cm_findings_add(&run->wrong, status, CM_STR(""), "%s", run->err.text);
+    if (finding) {
+        finding->value = cm_arena_str(run->wrong.arena, cm_str(value));
+        finding->help = help;
+    }
+    run->err = (struct cm_error){0};
+    return CM_OK;
+}
+
+static enum cm_status check_feeds(struct run *run)
+{
+    const struct cameo_session *session = run->session;
+
+    for (size_t f = 0; f < run->n_feeds; f++) {
+        struct cameo_feed feed = CAMEO_FEED_INIT;
+        size_t input = session->n_inputs;
+        const char *help = "";
+
+        CM_TRY(cm_api_item(&feed, sizeof feed, run->feeds, f, &run->err));
+        const enum cm_status status = feed_input(run, &feed, &input, &help);
+        CM_TRY(note(run, status, input < session->n_inputs ? input_name(run, input) : "", help));
+    }
+    for (size_t i = 0; i < session->n_inputs; i++)
+        if (!run->fed[i] && !cameo_session_input(session, i)->has_default)
+            CM_TRY(
+                note(run, cm_feed_missing(session->graph, i, &run->err), input_name(run, i), ""));
+    return CM_OK;
+}
+
+static enum cm_status check_call(struct run *run)
+{
+    for (size_t f = 0; f < run->n_fetches; f++)
+        CM_TRY(note(run, check_fetch(run, f), "", ""));
+    CM_TRY(check_feeds(run));
+    if (!run->wrong.violations)
+        CM_TRY(note(run, check_symbols(run), "", ""));
+    if (!run->wrong.violations)
+        CM_TRY(note(run, check_overlaps(run), "", ""));
+    return cm_api_refuse(run->session->model, &run->wrong, run->findings, &run->err);
+}
+
+static enum cm_status check_guarded(struct cm_guard *guard, void *arg)
+{
+    struct run *run = arg;
+    struct cm_arena scratch;
+
+    cm_arena_init(&scratch, guard);
+    run->wrong = (struct cm_findings){.arena = &scratch, .what = "the run cannot begin"};
+    const enum cm_status status = check_call(run);
+    cm_arena_release(&scratch);
+    return status;
+}
+
+/* ---- results ---- */
+
 /* The engine may have written there already. */
 static enum cm_status copy_out(struct run *run, const struct wanted *wanted)
 {
@@ -365,7 +355,7 @@ static enum cm_status copy_out(struct run *run, const struct wanted *wanted)
         return cm_fail(&run->err, CM_BAD_ARGUMENT,
                        "output '%.200s' is %s of type %s and shape %s, the memory for it has "
                        "another type or shape",
-                       run->session->outputs[wanted->index].name.data, kind_name(datum->kind),
+                       run->session->outputs[wanted->index].name.data, cm_kind_phrase(datum->kind),
                        cm_dtype_name(tensor->type),
                        cm_shape_print(&tensor->shape, text, sizeof text));
     if (wanted->bytes)
@@ -439,13 +429,9 @@ static enum cm_status run_checked(struct run *run)
 {
     const struct cameo_session *session = run->session;
 
-    for (size_t i = 0; i < run->n_fetches; i++)
-        CM_TRY(check_fetch(run, i));
-    for (size_t i = 0; i < run->n_feeds; i++)
-        CM_TRY(feed_input(run, i));
-    CM_TRY(check_missing(run));
-    CM_TRY(check_symbols(run));
-    CM_TRY(check_overlaps(run));
+    CM_TRY(cm_guarded(0, &run->err, check_guarded, run));
+    if (run->only_check)
+        return CM_OK;
     const enum cm_status status = cm_api_about(session->model, run_engine(run), &run->err);
     if (status) { /* nothing is held; what is left there is the caller's memory */
         for (size_t i = 0; i < session->n_outputs; i++)
@@ -480,7 +466,7 @@ static enum cm_status run_session(struct run *run)
         cameo_value_free(*value);
         *value = NULL;
     }
-    if (status == CM_OK)
+    if (status == CM_OK && !run->only_check)
         cm_api_take_over(run->feeds, run->n_feeds);
     return status;
 }
@@ -503,10 +489,31 @@ enum cameo_status cameo_session_run(struct cameo_session *session, const struct 
     enum cm_status status = cm_api_check_fetches(fetches, fetch_count, &run.err);
     if (status == CM_OK)
         status = cm_api_options(&run.options, sizeof run.options, options, &run.err);
+    run.findings = run.options.findings;
+    if (run.findings)
+        *run.findings = NULL;
     run.listener = (struct cm_api_listener){.step = run.options.step, .arg = run.options.step_arg};
     if (session->model->log.fn && !atomic_exchange(&session->told, true))
         run.listener.log = session->model;
     if (status == CM_OK)
         status = run_session(&run);
+    return cm_api_done(status, &run.err, err);
+}
+
+enum cameo_status cameo_session_check(struct cameo_session *session, const struct cameo_feed *feeds,
+                                      size_t feed_count, struct cameo_findings **findings,
+                                      struct cameo_error *err)
+{
+    CM_API_NEED(session, err);
+    CM_API_NEED_ALL(feeds, feed_count, err);
+    struct run run = {.session = session,
+                      .feeds = feeds,
+                      .n_feeds = feed_count,
+                      .only_check = true,
+                      .findings = findings};
+
+    if (findings)
+        *findings = NULL;
+    const enum cm_status status = run_session(&run);
     return cm_api_done(status, &run.err, err);
 }

@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "base/thread.h"
 #include "exec/program.h"
+#include "graph/feeds.h"
 
 /* What the lock protects takes nanoseconds, so that a thread that waits longer than this waits for
  * a thread that the system has stopped. */
@@ -189,49 +190,12 @@ struct request {
     struct cm_error *err;
 };
 
-/* Kernels rely on declared types, so what is fed must have them. */
-static enum cm_status check_input(const struct cm_datum *datum, const struct cm_value_def *def,
-                                  bool only_shapes, struct cm_error *err)
+/* Tensor data that are not there are refused here: elsewhere shapes may do. */
+static enum cm_status check_data(const struct cm_value_def *def, const struct cm_datum *datum,
+                                 struct cm_error *err)
 {
-    const struct cm_type *type = def->fact.type;
-    if (type->kind == CM_KIND_OPTIONAL && datum->kind == CM_KIND_NONE)
-        return CM_OK;
-    if (type->kind == CM_KIND_OPTIONAL)
-        type = type->elem;
-    if (datum->kind != type->kind)
-        return cm_fail(err, CM_BAD_ARGUMENT,
-                       "input '%.*s' is not the kind of value the model takes",
-                       CM_STR_FMT(def->name));
-    if (type->kind == CM_KIND_SEQUENCE) {
-        for (size_t i = 0; i < datum->n_items; i++)
-            if (datum->items[i].kind == CM_KIND_TENSOR && type->elem->kind == CM_KIND_TENSOR &&
-                datum->items[i].tensor.type != type->elem->dtype)
-                return cm_fail(err, CM_BAD_ARGUMENT,
-                               "element %zu of input '%.*s' is %s, must be %s", i,
-                               CM_STR_FMT(def->name), cm_dtype_name(datum->items[i].tensor.type),
-                               cm_dtype_name(type->elem->dtype));
-        return CM_OK;
-    }
-    if (type->kind != CM_KIND_TENSOR)
-        return CM_OK;
-    const struct cm_tensor *tensor = &datum->tensor;
-    if (!only_shapes && !tensor->data && cm_tensor_count(tensor) > 0)
+    if (datum->kind == CM_KIND_TENSOR && !datum->tensor.data && cm_tensor_count(&datum->tensor) > 0)
         return cm_fail(err, CM_BAD_ARGUMENT, "input '%.*s' has no data", CM_STR_FMT(def->name));
-    if (tensor->type != type->dtype)
-        return cm_fail(err, CM_BAD_ARGUMENT, "input '%.*s' is %s, must be %s",
-                       CM_STR_FMT(def->name), cm_dtype_name(tensor->type),
-                       cm_dtype_name(type->dtype));
-    if (type->rank == CM_RANK_UNKNOWN)
-        return CM_OK;
-    if (tensor->shape.rank != type->rank)
-        return cm_fail(err, CM_BAD_ARGUMENT, "input '%.*s' has rank %d, must have %d",
-                       CM_STR_FMT(def->name), tensor->shape.rank, type->rank);
-    for (int i = 0; i < type->rank; i++)
-        if (cm_dim_known(type->dims[i]) && type->dims[i].value != tensor->shape.dims[i])
-            return cm_fail(err, CM_BAD_ARGUMENT,
-                           "input '%.*s' has size %lld on axis %d, must have %lld",
-                           CM_STR_FMT(def->name), (long long)tensor->shape.dims[i], i,
-                           (long long)type->dims[i].value);
     return CM_OK;
 }
 
@@ -252,10 +216,11 @@ static enum cm_status feed(struct request *r)
         else if (by_default)
             *to = (struct cm_datum){.kind = CM_KIND_TENSOR, .tensor = *by_default};
         else if (def->fact.type->kind != CM_KIND_OPTIONAL)
-            return cm_fail(r->err, CM_BAD_ARGUMENT, "input '%.*s' is missing",
-                           CM_STR_FMT(def->name));
+            return cm_feed_missing(main->graph, i, r->err);
         to->tensor.buffer = NULL;
-        CM_TRY(check_input(to, def, r->only_shapes, r->err));
+        CM_TRY(cm_feed_check(main->graph, i, to, NULL, r->err));
+        if (!r->only_shapes)
+            CM_TRY(check_data(def, to, r->err));
     }
     return CM_OK;
 }

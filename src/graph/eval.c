@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "graph/feeds.h"
 #include "graph/function.h"
 #include "graph/module.h"
 #include "onnx/tensor_data.h"
@@ -458,13 +459,14 @@ static enum cm_status feed(struct frame *frame, const struct cm_graph *graph,
         const struct cm_value_def *def = cm_value_get(frame->module, graph->inputs[i]);
         struct cm_datum *datum = place(frame, graph->inputs[i]);
         if (in[i]) {
+            CM_TRY(cm_feed_check(graph, i, in[i], NULL, err));
             CM_TRY(cm_datum_share(in[i], datum, err));
         } else if (def->initializer) {
             CM_TRY(
                 cm_tensor_proto_load(def->initializer, frame->module->files, &datum->tensor, err));
             datum->kind = CM_KIND_TENSOR;
         } else {
-            return cm_fail(err, CM_BAD_ARGUMENT, "input '%.*s' is missing", CM_STR_FMT(def->name));
+            return cm_feed_missing(graph, i, err);
         }
     }
     return CM_OK;

@@ -98,6 +98,9 @@ enum cameo_status cameo_model_expand(const struct cameo_model *model,
     if (report)
         *report = NULL;
     enum cm_status status = cm_api_options(&call.options, sizeof call.options, options, &call.err);
+    call.findings = call.options.findings;
+    if (call.findings)
+        *call.findings = NULL;
     if (status == CM_OK)
         status = cm_api_derive(model, expand_guarded, &call, &call.made, &call.err);
     if (status == CM_OK) {

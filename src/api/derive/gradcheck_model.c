@@ -87,6 +87,10 @@ static enum cm_status check(struct gradcheck_call *call, struct cm_arena *arena)
 
         CM_TRY(cm_api_item(&feed, sizeof feed, call->feeds, i, &call->err));
         CM_TRY(name_of_feed(call, &feed, &feeds[i].name, &call->err));
+        for (size_t other = 0; other < i; other++)
+            if (cm_str_equal(feeds[other].name, feeds[i].name))
+                return cm_fail(&call->err, CM_BAD_ARGUMENT, "input '%.*s' is fed twice",
+                               CM_STR_FMT(feeds[i].name));
         CM_TRY(cm_error_context(&call->err, tensor_of_feed(call, arena, &feed, value),
                                 "input '%.*s'", CM_STR_FMT(feeds[i].name)));
         feeds[i].value = value;

@@ -203,6 +203,10 @@ static enum cm_status train(struct cm_importing *in, struct cm_saved_import_repo
     struct cm_plan_group *groups =
         CM_NEW_ARRAY(in->arena, struct cm_plan_group, saved->groups.count);
 
+    if (!options.loss || !options.loss[0])
+        return cm_fail(err, CM_BAD_ARGUMENT,
+                       "a checkpoint does not say the loss: give --loss, or --weights-only for the "
+                       "weights alone");
     for (size_t g = 0; g < saved->groups.count; g++)
         groups[g] = saved->groups.items[g].settings;
     const struct cm_plan plan = {.rule = saved->rule,

@@ -140,7 +140,7 @@ void test_feeding__what_is_missing_is_told_by_the_sessions_own_inputs(void)
 
     CHECK_INT(cameo_session_input_count(session), 1);
     CHECK_INT(cameo_session_run(session, NULL, 0, &fetch, 1, NULL, &err), CAMEO_BAD_ARGUMENT);
-    CHECK_STRING(err.message, "an input is missing: 'x' (float[2])");
+    CHECK_STRING(err.message, "input 'x' is missing, needs float[2]");
     cameo_session_free(session);
     cameo_model_free(model);
 }

@@ -155,7 +155,9 @@ void test_growing__a_struct_that_does_not_say_its_size_is_refused(void)
     CHECK(strstr(err.message, "input 'a': a struct has struct_size 0"));
     feed.tensor = NULL;
     CHECK_INT(cameo_session_run(session, &feed, 1, &fetch, 1, NULL, &err), CAMEO_BAD_ARGUMENT);
-    CHECK_STRING(err.message, "input 'a': there is neither a value nor a tensor");
+    CHECK_STRING(err.message,
+                 "the run cannot begin, for 2 reasons: input 'a': there is neither a value nor a "
+                 "tensor; input 'b' is missing, needs float[N]");
     fetch.struct_size = offsetof(struct cameo_fetch, value);
     CHECK_INT(cameo_session_run(session, NULL, 0, &fetch, 1, NULL, &err), CAMEO_BAD_ARGUMENT);
     CHECK(strstr(err.message, "make it with CAMEO_FETCH_INIT"));

@@ -180,6 +180,8 @@ ROW(cameo_session_run,
     REFUSES("'session'", cameo_session_run(NULL, NULL, 0, NULL, 0, NULL, err));
     REFUSES("'feeds'", cameo_session_run(t->session, NULL, 1, NULL, 0, NULL, err));
     REFUSES("'fetches'", cameo_session_run(t->session, NULL, 0, NULL, 1, NULL, err));)
+ROW(cameo_session_check, REFUSES("'session'", cameo_session_check(NULL, NULL, 0, NULL, err));
+    REFUSES("'feeds'", cameo_session_check(t->session, NULL, 1, NULL, err));)
 ROW(cameo_dataset_open,
     REFUSES("'path'", cameo_dataset_open(NULL, NULL, &dataset_out, err));
     REFUSES("'out'", cameo_dataset_open("x", NULL, NULL, err));)
@@ -499,6 +501,7 @@ static const struct row rows[] = {
     LISTED(cameo_session_new),
     LISTED(cameo_cancel_new),
     LISTED(cameo_session_run),
+    LISTED(cameo_session_check),
     LISTED(cameo_dataset_open),
     LISTED(cameo_dataset_open_files),
     LISTED(cameo_trainer_new),

@@ -116,7 +116,7 @@ static void late(struct cm_arena *arena)
         &err);
     CHECK_INT(memory.late, 2);
     CHECK_FAILS(cm_session_measure(session, INPUTS(x, x), 2, NULL, &memory, &err), CM_BAD_ARGUMENT,
-                &err, "input 'c' is float, must be bool");
+                &err, "input 'c' is of type float, needs bool");
     CHECK_FAILS(cm_session_measure(session, INPUTS(x), 1, NULL, &memory, &err), CM_BAD_ARGUMENT,
                 &err, "takes 2 inputs");
 }
