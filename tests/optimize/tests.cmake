@@ -18,8 +18,3 @@ cameo_add_test(optimize/quantized ops ${VENV_PYTHON} ${TESTS_DIR}/optimize/check
 cameo_add_test(optimize/suite slow ${VENV_PYTHON} ${TESTS_DIR}/optimize/check_optimized.py
   ${PROJECT_SOURCE_DIR}/build/onnx-suite/node)
 set_tests_properties(optimize/suite PROPERTIES FIXTURES_REQUIRED onnx_suite)
-
-if(NOT CMAKE_CROSSCOMPILING)
-  cameo_add_test(optimize/pass_page suite ${VENV_PYTHON} ${TESTS_DIR}/optimize/check_pass_page.py ${PROJECT_SOURCE_DIR}
-                 ${CMAKE_BINARY_DIR})
-endif()
