@@ -70,14 +70,30 @@ void cm_describe_value(struct cm_arena *arena, const struct cm_value_info_proto 
 struct cameo_text cm_api_text(struct cm_arena *arena, struct cm_str text);
 struct cameo_entry *cm_api_entries(struct cm_arena *arena, const struct cm_entries *from);
 
-/* Describes the model as it is now; what was handed out before stays in its arena. */
-enum cm_status cm_describe_again(struct cameo_model *model, struct cm_guard *guard,
-                                 struct cm_error *err) CM_MUST_CHECK;
-/* A handle for a model that fn makes: arg, which it is called with under the lock of from, knows
- * it as *made. fn begins with cm_arena_init of the handle's arena and sets its file. *made is NULL
- * after a failure. */
-enum cm_status cm_api_derive(const struct cameo_model *from, cm_guarded_fn *fn, void *arg,
-                             struct cameo_model **made, struct cm_error *err) CM_MUST_CHECK;
+/* What a public function does; scratch is gone afterwards. */
+typedef enum cm_status cm_api_fn(void *call, struct cm_arena *scratch, struct cm_error *err);
+/* The end of most public functions: calls fn under a guard and hands its outcome over. With a
+ * model, fn has its lock and may use its arena; that fails where this thread has the lock already:
+ * functions of the caller's, such as those of operators, may come back to the model. */
+enum cameo_status cm_api_call(const struct cameo_model *model, cm_api_fn *fn, void *call,
+                              struct cameo_error *err);
+/* The same of what changes the model, which is then described as it is now; what was handed out
+ * before stays in its arena. */
+enum cameo_status cm_api_change_call(struct cameo_model *model, cm_api_fn *fn, void *call,
+                                     struct cameo_error *err);
+/* The same of what makes a model of another, whose lock is held: fn sets the file of made, and
+ * may use its arena. *out is NULL after a failure. */
+typedef enum cm_status cm_api_derive_fn(void *call, struct cameo_model *made,
+                                        struct cm_arena *scratch, struct cm_error *err);
+enum cameo_status cm_api_derive_call(const struct cameo_model *from, cm_api_derive_fn *fn,
+                                     void *call, struct cameo_model **out, struct cameo_error *err);
+/* These three where the call does not end yet. */
+enum cm_status cm_api_guarded(const struct cameo_model *model, cm_api_fn *fn, void *call,
+                              struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_api_change(struct cameo_model *model, cm_api_fn *fn, void *call,
+                             struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_api_derive(const struct cameo_model *from, cm_api_derive_fn *fn, void *call,
+                             struct cameo_model **out, struct cm_error *err) CM_MUST_CHECK;
 /* The model of core operators, and of others that keeps, which may be NULL, says yes to. */
 enum cm_status cm_api_expand_to(const struct cameo_model *model,
                                 bool (*keeps)(struct cm_str domain, struct cm_str name),
@@ -149,8 +165,7 @@ enum cm_status cm_api_today(struct cm_model_file *file, struct cm_arena *arena,
 
 /* The lock of a model; false: no memory. */
 bool cm_api_lock_init(pthread_mutex_t *lock) CM_MUST_CHECK;
-/* Calls fn with the model's arena lent to the guard and its lock held. Fails where this thread
- * holds it: functions of the caller's, such as those of operators, may come back to the model. */
+/* cm_api_guarded for those who need the guard itself. */
 enum cm_status cm_api_locked(const struct cameo_model *model, cm_guarded_fn *fn, void *arg,
                              struct cm_error *err) CM_MUST_CHECK;
 

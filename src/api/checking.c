@@ -58,58 +58,65 @@ const struct cameo_findings *cm_api_findings_in(struct cm_arena *arena,
     return out;
 }
 
-struct check_call {
+struct list_call {
     const struct cameo_model *model;
-    struct cameo_check_options options;
+    const struct cm_findings *list;
     struct cameo_findings *findings;
-    struct cm_error err;
 };
 
-/* The check may point into the model, which need not live as long: texts are copied. */
-static enum cm_status check_in(struct check_call *call, struct cm_arena *scratch)
+static enum cm_status list_guarded(struct cm_guard *guard, void *arg)
 {
-    const struct cm_model_file *file = call->model->file;
-    struct cm_findings found;
+    const struct list_call *call = arg;
 
-    /* A model in memory has no folder whose files could be looked at. */
-    struct cm_external_files *files = file->path.size ? file->files : NULL;
-    const unsigned flags = (call->options.strict ? (unsigned)CM_CHECK_STRICT : 0) |
-                           (call->options.tool ? (unsigned)CM_CHECK_FOR_RUNTIME : 0);
-    CM_TRY(cm_check_model(&file->model, files, flags, scratch, &found, &call->err));
-    cm_api_check_held(file, flags, &found);
-    struct cm_model_file *today;
-    struct cm_error unused = {0};
-    /* Calls of the inference graph that cannot be replaced were reported. */
-    if (!call->options.structure_only &&
-        cm_api_today(call->model->file, scratch, &today, &unused) == CM_OK)
-        CM_TRY(cm_api_check_types(today, flags, scratch, &found, &call->err));
-    fill(call->findings, &call->findings->arena, call->model, &found);
+    cm_arena_init(&call->findings->arena, guard);
+    fill(call->findings, &call->findings->arena, call->model, call->list);
     return CM_OK;
 }
 
-static enum cm_status check_guarded(struct cm_guard *guard, void *arg)
+/* A list of the caller's. */
+static enum cm_status list_findings(const struct cameo_model *model, const struct cm_findings *list,
+                                    struct cameo_findings **out, struct cm_error *err)
 {
-    struct check_call *call = arg;
-    struct cm_arena scratch;
+    struct list_call call = {model, list, cm_calloc(1, sizeof *call.findings)};
 
-    cm_arena_init(&call->findings->arena, guard);
-    cm_arena_init(&scratch, guard);
-    const enum cm_status status = check_in(call, &scratch);
-    cm_arena_release(&scratch);
+    if (!call.findings)
+        return cm_fail(err, CM_NO_MEMORY, "no memory for findings");
+    const enum cm_status status = cm_guarded(0, err, list_guarded, &call);
+    if (status)
+        cameo_findings_free(call.findings);
+    else
+        *out = call.findings;
     return status;
 }
 
-static enum cm_status check(struct check_call *call, const struct cameo_check_options *options)
+struct check_call {
+    const struct cameo_model *model;
+    const struct cameo_check_options *given;
+    struct cameo_findings *findings;
+};
+
+/* The check may point into the model, which need not live as long: texts are copied. */
+static enum cm_status check(void *arg, struct cm_arena *scratch, struct cm_error *err)
 {
-    call->options = (struct cameo_check_options)CAMEO_CHECK_OPTIONS_INIT;
-    CM_TRY(cm_api_options(&call->options, sizeof call->options, options, &call->err));
-    if (call->options.tool && strcmp(call->options.tool, "ort") != 0)
-        return cm_fail(&call->err, CM_BAD_ARGUMENT, "tool is '%s', expected 'ort'",
-                       call->options.tool);
-    call->findings = cm_calloc(1, sizeof *call->findings);
-    if (!call->findings)
-        return cm_fail(&call->err, CM_NO_MEMORY, "no memory for findings");
-    return cm_api_locked(call->model, check_guarded, call, &call->err);
+    struct check_call *call = arg;
+    struct cm_model_file *file = call->model->file, *today;
+    struct cameo_check_options options = CAMEO_CHECK_OPTIONS_INIT;
+    struct cm_findings found;
+
+    CM_TRY(cm_api_options(&options, sizeof options, call->given, err));
+    if (options.tool && strcmp(options.tool, "ort") != 0)
+        return cm_fail(err, CM_BAD_ARGUMENT, "tool is '%s', expected 'ort'", options.tool);
+    /* A model in memory has no folder whose files could be looked at. */
+    struct cm_external_files *files = file->path.size ? file->files : NULL;
+    const unsigned flags = (options.strict ? (unsigned)CM_CHECK_STRICT : 0) |
+                           (options.tool ? (unsigned)CM_CHECK_FOR_RUNTIME : 0);
+    CM_TRY(cm_check_model(&file->model, files, flags, scratch, &found, err));
+    cm_api_check_held(file, flags, &found);
+    struct cm_error unused = {0};
+    /* Calls of the inference graph that cannot be replaced were reported. */
+    if (!options.structure_only && cm_api_today(file, scratch, &today, &unused) == CM_OK)
+        CM_TRY(cm_api_check_types(today, flags, scratch, &found, err));
+    return list_findings(call->model, &found, &call->findings, err);
 }
 
 enum cameo_status cameo_model_check(const struct cameo_model *model,
@@ -118,15 +125,11 @@ enum cameo_status cameo_model_check(const struct cameo_model *model,
 {
     CM_API_NEED(model, err);
     CM_API_NEED(out, err);
-    struct check_call call = {.model = model};
-    const enum cm_status status = check(&call, options);
+    struct check_call call = {.model = model, .given = options};
+    const enum cameo_status status = cm_api_call(model, check, &call, err);
 
-    *out = NULL;
-    if (status == CM_OK)
-        *out = call.findings;
-    else
-        cameo_findings_free(call.findings);
-    return cm_api_done(status, &call.err, err);
+    *out = call.findings;
+    return status;
 }
 
 void cm_api_keep_findings(struct cameo_findings *findings, const char *place)
@@ -147,21 +150,6 @@ void cm_api_keep_findings(struct cameo_findings *findings, const char *place)
 
 /* ---- what stands in the way of a run ---- */
 
-struct list_call {
-    const struct cameo_model *model;
-    const struct cm_findings *list;
-    struct cameo_findings *findings;
-};
-
-static enum cm_status list_guarded(struct cm_guard *guard, void *arg)
-{
-    const struct list_call *call = arg;
-
-    cm_arena_init(&call->findings->arena, guard);
-    fill(call->findings, &call->findings->arena, call->model, call->list);
-    return CM_OK;
-}
-
 enum cm_status cm_api_findings(const struct cameo_model *model, const struct cm_findings *list,
                                enum cm_status status, struct cameo_findings **out,
                                struct cm_error *err)
@@ -177,17 +165,8 @@ enum cm_status cm_api_findings(const struct cameo_model *model, const struct cm_
                                .value = CM_STR("")};
     const struct cm_findings one = {
         .what = list->what, .items = &whole, .count = 1, .total = 1, .violations = 1};
-    struct list_call call = {model, status && !list->violations ? &one : list,
-                             cm_calloc(1, sizeof *call.findings)};
 
-    if (!call.findings)
-        return cm_fail(err, CM_NO_MEMORY, "no memory for findings");
-    const enum cm_status made = cm_guarded(0, err, list_guarded, &call);
-    if (made)
-        cameo_findings_free(call.findings);
-    else
-        *out = call.findings;
-    return made;
+    return list_findings(model, status && !list->violations ? &one : list, out, err);
 }
 
 enum cm_status cm_api_refused(const struct cameo_model *model, const struct cm_findings *list,

@@ -343,23 +343,22 @@ struct load_call {
     const struct cameo_model *model;
     const struct cm_tensor_proto *proto;
     struct cm_tensor *out;
-    struct cm_error *err;
 };
 
-static enum cm_status load_guarded(struct cm_guard *guard, void *arg)
+static enum cm_status load_locked(void *arg, struct cm_arena *scratch, struct cm_error *err)
 {
     const struct load_call *call = arg;
 
-    (void)guard;
-    return cm_tensor_proto_load(call->proto, call->model->file->files, call->out, call->err);
+    (void)scratch;
+    return cm_tensor_proto_load(call->proto, call->model->file->files, call->out, err);
 }
 
 static enum cm_status load(void *model, const struct cm_tensor_proto *proto, struct cm_tensor *out,
                            struct cm_error *err)
 {
-    struct load_call call = {model, proto, out, err};
+    struct load_call call = {model, proto, out};
 
-    return cm_api_locked(model, load_guarded, &call, err);
+    return cm_api_guarded(model, load_locked, &call, err);
 }
 
 static bool wants(const struct compare_call *call, enum cm_compare_part part)

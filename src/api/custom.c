@@ -81,8 +81,7 @@ static enum cm_status custom_run(struct cm_call *call)
 
 struct add_call {
     struct cameo_registry *registry;
-    struct cameo_custom_operator op;
-    struct cm_error err;
+    const struct cameo_custom_operator *op;
 };
 
 static const char *keep(struct cm_arena *arena, const char *text)
@@ -272,23 +271,23 @@ static enum cm_status add_gradient(struct cm_arena *arena, const struct cameo_cu
     return cm_custom_check_gradient(custom, gradient, err);
 }
 
-static enum cm_status add_guarded(struct cm_guard *guard, void *arg)
+static enum cm_status add_operator(void *arg, struct cm_arena *scratch, struct cm_error *err)
 {
-    struct add_call *call = arg;
+    const struct add_call *call = arg;
     struct cm_arena *arena = &call->registry->arena;
     struct cm_registry *registry = call->registry->registry;
-    const struct cameo_custom_operator *op = &call->op;
+    const struct cameo_custom_operator *op = call->op;
 
-    cm_arena_lend(arena, guard);
+    cm_arena_lend(arena, scratch->guard);
+    CM_TRY(check_operator(op, err));
     struct cm_custom *custom = CM_NEW(arena, struct cm_custom);
     custom->infer = op->infer;
     custom->run = op->run;
     custom->make_body = op->make_body;
     custom->make_gradient = op->make_gradient;
     custom->arg = op->arg;
-    CM_TRY(make_schema(arena, op, &custom->schema, &call->err));
-    CM_TRY(
-        cm_error_context(&call->err, add_gradient(arena, op, custom, &call->err), "its gradient"));
+    CM_TRY(make_schema(arena, op, &custom->schema, err));
+    CM_TRY(cm_error_context(err, add_gradient(arena, op, custom, err), "its gradient"));
     custom->op = (struct cm_op){
         .domain = custom->schema.domain,
         .name = custom->schema.name,
@@ -302,15 +301,14 @@ static enum cm_status add_guarded(struct cm_guard *guard, void *arg)
                    (cm_str_is(cm_str(op->domain), CM_API_COMPILED_DOMAIN) ? CM_WHOLE_MODEL : 0u),
         .arg = custom,
     };
-    CM_TRY(cm_registry_add(registry, &custom->schema, &custom->op, &call->err));
+    CM_TRY(cm_registry_add(registry, &custom->schema, &custom->op, err));
     if (!op->body)
         return CM_OK;
     CM_TRY(cm_error_context(
-        &call->err,
-        cm_registry_add_body(registry, cm_arena_str(arena, cm_str(op->body)), &call->err),
+        err, cm_registry_add_body(registry, cm_arena_str(arena, cm_str(op->body)), err),
         "its body"));
     if (!cm_registry_body(registry, cm_str(op->domain), cm_str(op->name)))
-        return cm_fail(&call->err, CM_BAD_ARGUMENT, "its body is that of another operator");
+        return cm_fail(err, CM_BAD_ARGUMENT, "its body is that of another operator");
     return CM_OK;
 }
 
@@ -320,16 +318,15 @@ enum cameo_status cameo_registry_add(struct cameo_registry *registry,
 {
     CM_API_NEED(registry, err);
     CM_API_NEED(op, err);
-    struct add_call call = {.registry = registry, .op = CAMEO_CUSTOM_OPERATOR_INIT};
-    enum cm_status status = cm_api_options(&call.op, sizeof call.op, op, &call.err);
+    struct cameo_custom_operator all = CAMEO_CUSTOM_OPERATOR_INIT;
+    struct add_call call = {registry, &all};
+    struct cm_error why = {0};
+    enum cm_status status = cm_api_options(&all, sizeof all, op, &why);
 
     if (status == CM_OK)
-        status = check_operator(&call.op, &call.err);
-    if (status == CM_OK)
-        status = cm_guarded(0, &call.err, add_guarded, &call);
-    status =
-        cm_error_context(&call.err, status, "operator '%.200s'", call.op.name ? call.op.name : "");
-    return cm_api_done(status, &call.err, err);
+        status = cm_api_guarded(NULL, add_operator, &call, &why);
+    status = cm_error_context(&why, status, "operator '%.200s'", all.name ? all.name : "");
+    return cm_api_done(status, &why, err);
 }
 
 static enum cm_status new_guarded(struct cm_guard *guard, void *arg)

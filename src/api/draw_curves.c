@@ -12,26 +12,26 @@ struct cameo_curves {
 
 struct curves_call {
     struct cameo_curves *curves;
-    cm_guarded_fn *fn;
+    cm_api_fn *fn;
     const char *name, *path, *prefix;
     double step, value;
-    struct cameo_curves_options options;
+    const struct cameo_curves_options *given;
     struct cm_api_writer writer;
     struct cm_error err;
 };
 
-static enum cm_status lend(struct cm_guard *guard, void *arg)
+static enum cm_status lend(void *arg, struct cm_arena *scratch, struct cm_error *err)
 {
-    struct curves_call *call = arg;
+    const struct curves_call *call = arg;
 
-    cm_arena_lend(&call->curves->arena, guard);
-    return call->fn(guard, call);
+    cm_arena_lend(&call->curves->arena, scratch->guard);
+    return call->fn(arg, scratch, err);
 }
 
-static enum cm_status guarded(struct curves_call *call, cm_guarded_fn *fn)
+static enum cameo_status run(struct curves_call *call, cm_api_fn *fn, struct cameo_error *err)
 {
     call->fn = fn;
-    return cm_guarded(0, &call->err, lend, call);
+    return cm_api_call(NULL, lend, call, err);
 }
 
 static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
@@ -67,12 +67,13 @@ void cameo_curves_free(struct cameo_curves *curves)
     cm_free(curves);
 }
 
-static enum cm_status add_guarded(struct cm_guard *guard, void *arg)
+static enum cm_status add(void *arg, struct cm_arena *scratch, struct cm_error *err)
 {
-    struct curves_call *call = arg;
+    const struct curves_call *call = arg;
     struct cm_curves *list = &call->curves->list;
 
-    (void)guard;
+    (void)scratch;
+    (void)err;
     cm_curve_add(list, cm_curves_get(list, cm_str(call->name)), call->step, call->value);
     return CM_OK;
 }
@@ -84,19 +85,15 @@ enum cameo_status cameo_curves_add(struct cameo_curves *curves, const char *name
     CM_API_NEED(name, err);
     struct curves_call call = {.curves = curves, .name = name, .step = step, .value = value};
 
-    return cm_api_done(guarded(&call, add_guarded), &call.err, err);
+    return run(&call, add, err);
 }
 
-static enum cm_status read_guarded(struct cm_guard *guard, void *arg)
+static enum cm_status read_log(void *arg, struct cm_arena *scratch, struct cm_error *err)
 {
-    struct curves_call *call = arg;
-    struct cm_arena scratch;
+    const struct curves_call *call = arg;
 
-    cm_arena_init(&scratch, guard);
-    const enum cm_status status = cm_curves_read(
-        &call->curves->list, call->path, call->prefix ? call->prefix : "", &scratch, &call->err);
-    cm_arena_release(&scratch);
-    return status;
+    return cm_curves_read(&call->curves->list, call->path, call->prefix ? call->prefix : "",
+                          scratch, err);
 }
 
 enum cameo_status cameo_curves_read(struct cameo_curves *curves, const char *path,
@@ -106,7 +103,7 @@ enum cameo_status cameo_curves_read(struct cameo_curves *curves, const char *pat
     CM_API_NEED(path, err);
     struct curves_call call = {.curves = curves, .path = path, .prefix = prefix};
 
-    return cm_api_done(guarded(&call, read_guarded), &call.err, err);
+    return run(&call, read_log, err);
 }
 
 bool cameo_curves_at(const struct cameo_curves *curves, size_t index, struct cameo_curve *out)
@@ -121,42 +118,45 @@ bool cameo_curves_at(const struct cameo_curves *curves, size_t index, struct cam
     return true;
 }
 
-static enum cm_status draw(struct curves_call *call, struct cm_arena *arena,
-                           struct cm_arena *scratch)
+static enum cm_status check_options(const struct cameo_curves_options *o, struct cm_error *err)
 {
-    const struct cameo_curves_options *o = &call->options;
-    struct cm_curve_picture picture = {.title = o->title ? o->title : "training curves",
-                                       .steps = o->steps ? o->steps : "step",
-                                       .window = o->window};
-    struct cm_printer to = {.write = cm_api_write, .to = &call->writer, .err = &call->err};
-
-    const bool all = o->only && strcmp(o->only, "*") == 0;
-
-    if (all)
-        cm_curves_arrange_each(&call->curves->list, o->log_scale, arena, &picture);
-    else
-        cm_curves_arrange(&call->curves->list, o->only, o->log_scale, arena, &picture);
-    if (!picture.panels.count && !all)
-        return cm_fail(&call->err, CM_NOT_FOUND,
-                       o->only ? "no curve has one of these names"
-                               : "no curve is a loss or an accuracy; choose curves by their names");
-    if (o->format == CAMEO_CURVES_SVG)
-        cm_curve_write_svg(&to, scratch, &picture);
-    else
-        cm_curve_write_text(&to, scratch, &picture, o->columns, o->rows,
-                            o->format == CAMEO_CURVES_BRAILLE);
-    return cm_print_end(&to);
+    if ((unsigned)o->format > CAMEO_CURVES_BRAILLE)
+        return cm_fail(err, CM_BAD_ARGUMENT, "curve format %d does not exist", (int)o->format);
+    if (o->columns > 10000 || o->rows > 10000)
+        return cm_fail(err, CM_BAD_ARGUMENT, "%d columns and %d rows: expected up to 10000",
+                       o->columns, o->rows);
+    return CM_OK;
 }
 
-static enum cm_status draw_guarded(struct cm_guard *guard, void *arg)
+static enum cm_status draw(void *arg, struct cm_arena *arena, struct cm_error *err)
 {
-    struct cm_arena arena, scratch;
+    struct curves_call *call = arg;
+    struct cameo_curves_options o = CAMEO_CURVES_OPTIONS_INIT;
+    struct cm_printer to = {.write = cm_api_write, .to = &call->writer, .err = err};
+    struct cm_arena scratch;
 
-    cm_arena_init(&arena, guard);
-    cm_arena_init(&scratch, guard);
-    const enum cm_status status = draw(arg, &arena, &scratch);
+    CM_TRY(cm_api_options(&o, sizeof o, call->given, err));
+    CM_TRY(check_options(&o, err));
+    struct cm_curve_picture picture = {.title = o.title ? o.title : "training curves",
+                                       .steps = o.steps ? o.steps : "step",
+                                       .window = o.window};
+    const bool all = o.only && strcmp(o.only, "*") == 0;
+    if (all)
+        cm_curves_arrange_each(&call->curves->list, o.log_scale, arena, &picture);
+    else
+        cm_curves_arrange(&call->curves->list, o.only, o.log_scale, arena, &picture);
+    if (!picture.panels.count && !all)
+        return cm_fail(err, CM_NOT_FOUND,
+                       o.only ? "no curve has one of these names"
+                              : "no curve is a loss or an accuracy; choose curves by their names");
+    cm_arena_init(&scratch, arena->guard);
+    if (o.format == CAMEO_CURVES_SVG)
+        cm_curve_write_svg(&to, &scratch, &picture);
+    else
+        cm_curve_write_text(&to, &scratch, &picture, o.columns, o.rows,
+                            o.format == CAMEO_CURVES_BRAILLE);
+    const enum cm_status status = cm_print_end(&to);
     cm_arena_release(&scratch);
-    cm_arena_release(&arena);
     return status;
 }
 
@@ -169,18 +169,9 @@ enum cameo_status cameo_curves_draw(const struct cameo_curves *curves,
     struct curves_call call = {
         /* Handles come from cm_calloc; drawing notes only which curves are sparse. */
         .curves = (struct cameo_curves *)(uintptr_t)curves,
-        .options = CAMEO_CURVES_OPTIONS_INIT,
+        .given = options,
         .writer = {write, to},
     };
-    enum cm_status status = cm_api_options(&call.options, sizeof call.options, options, &call.err);
 
-    if (status == CM_OK && (unsigned)call.options.format > CAMEO_CURVES_BRAILLE)
-        status = cm_fail(&call.err, CM_BAD_ARGUMENT, "curve format %d does not exist",
-                         (int)call.options.format);
-    if (status == CM_OK && (call.options.columns > 10000 || call.options.rows > 10000))
-        status = cm_fail(&call.err, CM_BAD_ARGUMENT, "%d columns and %d rows: expected up to 10000",
-                         call.options.columns, call.options.rows);
-    if (status == CM_OK)
-        status = guarded(&call, draw_guarded);
-    return cm_api_done(status, &call.err, err);
+    return run(&call, draw, err);
 }

@@ -6,15 +6,27 @@
 
 struct draw_call {
     const struct cameo_model *model;
-    struct cameo_drawing_options options;
+    const struct cameo_drawing_options *given;
     struct cm_api_writer writer;
     struct cameo_drawing_report report;
-    struct cm_error err;
 };
 
 typedef void write_fn(struct cm_printer *to, const struct cm_drawing *drawing);
 
-static enum cm_status draw_guarded(struct cm_guard *guard, void *arg)
+static enum cm_status check_draw(const struct cameo_drawing_options *o, struct cm_error *err)
+{
+    if ((unsigned)o->format > CAMEO_DRAWING_DOT)
+        return cm_fail(err, CM_BAD_ARGUMENT, "drawing format %d does not exist", (int)o->format);
+    if (o->fold_count && !o->folds)
+        return cm_fail(err, CM_BAD_ARGUMENT, "there are %zu folds, but folds is NULL",
+                       o->fold_count);
+    for (size_t i = 0; i < o->fold_count; i++)
+        if (!o->folds[i])
+            return cm_fail(err, CM_BAD_ARGUMENT, "fold %zu is NULL", i);
+    return CM_OK;
+}
+
+static enum cm_status draw(void *arg, struct cm_arena *arena, struct cm_error *err)
 {
     static write_fn *const writers[] = {
         [CAMEO_DRAWING_SVG] = cm_draw_write_svg,
@@ -22,44 +34,26 @@ static enum cm_status draw_guarded(struct cm_guard *guard, void *arg)
         [CAMEO_DRAWING_DOT] = cm_draw_write_dot,
     };
     struct draw_call *call = arg;
-    const struct cm_draw_folds folds = {call->options.folds, call->options.fold_count};
-    struct cm_printer to = {.write = cm_api_write, .to = &call->writer, .err = &call->err};
-    struct cm_arena arena, scratch;
+    struct cameo_drawing_options o = CAMEO_DRAWING_OPTIONS_INIT;
+    struct cm_printer to = {.write = cm_api_write, .to = &call->writer, .err = err};
+    struct cm_arena scratch;
 
-    cm_arena_init(&arena, guard);
-    cm_arena_init(&scratch, guard);
+    CM_TRY(cm_api_options(&o, sizeof o, call->given, err));
+    CM_TRY(check_draw(&o, err));
+    const struct cm_draw_folds folds = {o.folds, o.fold_count};
+    cm_arena_init(&scratch, arena->guard);
     struct cm_drawing drawing = {
-        .arena = &arena,
+        .arena = arena,
         .scratch = &scratch,
         .model = &call->model->file->model,
-        .with_inner = call->options.format == CAMEO_DRAWING_HTML,
+        .with_inner = o.format == CAMEO_DRAWING_HTML,
     };
     cm_draw_build(&drawing, &folds);
-    writers[call->options.format](&to, &drawing);
+    writers[o.format](&to, &drawing);
     call->report.boxes = cm_draw_count(&drawing);
     const enum cm_status status = cm_print_end(&to);
     cm_arena_release(&scratch);
-    cm_arena_release(&arena);
     return status;
-}
-
-static enum cm_status check_draw(struct draw_call *call,
-                                 const struct cameo_drawing_options *options)
-{
-    struct cameo_drawing_options *o = &call->options;
-
-    *o = (struct cameo_drawing_options)CAMEO_DRAWING_OPTIONS_INIT;
-    CM_TRY(cm_api_options(o, sizeof *o, options, &call->err));
-    if ((unsigned)o->format > CAMEO_DRAWING_DOT)
-        return cm_fail(&call->err, CM_BAD_ARGUMENT, "drawing format %d does not exist",
-                       (int)o->format);
-    if (o->fold_count && !o->folds)
-        return cm_fail(&call->err, CM_BAD_ARGUMENT, "there are %zu folds, but folds is NULL",
-                       o->fold_count);
-    for (size_t i = 0; i < o->fold_count; i++)
-        if (!o->folds[i])
-            return cm_fail(&call->err, CM_BAD_ARGUMENT, "fold %zu is NULL", i);
-    return CM_OK;
 }
 
 enum cameo_status cameo_model_draw(const struct cameo_model *model,
@@ -69,14 +63,13 @@ enum cameo_status cameo_model_draw(const struct cameo_model *model,
 {
     CM_API_NEED(model, err);
     CM_API_NEED(write, err);
-    struct draw_call call = {.model = model, .writer = {write, to}};
-    enum cm_status status = cm_api_check_out(report, &call.err);
+    struct draw_call call = {.model = model, .given = options, .writer = {write, to}};
+    struct cm_error why = {0};
+    enum cm_status status = cm_api_check_out(report, &why);
 
     if (status == CM_OK)
-        status = check_draw(&call, options);
-    if (status == CM_OK)
-        status = cm_api_about(model, cm_guarded(0, &call.err, draw_guarded, &call), &call.err);
+        status = cm_api_about(model, cm_api_guarded(NULL, draw, &call, &why), &why);
     if (status == CM_OK && report)
         cm_api_give(report, &call.report, sizeof call.report);
-    return cm_api_done(status, &call.err, err);
+    return cm_api_done(status, &why, err);
 }

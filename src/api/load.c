@@ -45,18 +45,6 @@ static enum cm_status load_guarded(struct cm_guard *guard, void *arg)
     return status;
 }
 
-bool cm_api_lock_init(pthread_mutex_t *lock)
-{
-    pthread_mutexattr_t kind;
-
-    if (pthread_mutexattr_init(&kind) != 0)
-        return false;
-    const bool made = pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_ERRORCHECK) == 0 &&
-                      pthread_mutex_init(lock, &kind) == 0;
-    pthread_mutexattr_destroy(&kind);
-    return made;
-}
-
 static enum cm_status load(struct load_call *call, const struct cameo_load_options *options,
                            struct cameo_model **out)
 {
@@ -117,43 +105,4 @@ void cameo_model_free(struct cameo_model *model)
     cm_arena_release(&model->arena);
     pthread_mutex_destroy(&model->lock);
     cm_free(model);
-}
-
-enum cm_status cm_api_about(const struct cameo_model *model, enum cm_status status,
-                            struct cm_error *err)
-{
-    const struct cm_str path = model->file->path;
-    const bool about = status == CM_BAD_MODEL || status == CM_UNSUPPORTED || status == CM_LIMIT ||
-                       status == CM_NOT_FOUND;
-
-    return about && path.size ? cm_error_context(err, status, "%.*s", CM_STR_FMT(path)) : status;
-}
-
-struct locked_call {
-    struct cameo_model *model;
-    cm_guarded_fn *fn;
-    void *arg;
-};
-
-static enum cm_status call_with_arena(struct cm_guard *guard, void *arg)
-{
-    struct locked_call *call = arg;
-
-    cm_arena_lend(&call->model->arena, guard);
-    return call->fn(guard, call->arg);
-}
-
-enum cm_status cm_api_locked(const struct cameo_model *model, cm_guarded_fn *fn, void *arg,
-                             struct cm_error *err)
-{
-    /* Handles come from cm_calloc, so casting const away is sound. */
-    struct cameo_model *mutable_model = (struct cameo_model *)(uintptr_t)model;
-    struct locked_call call = {mutable_model, fn, arg};
-
-    if (pthread_mutex_lock(&mutable_model->lock) == EDEADLK)
-        return cm_fail(err, CM_BAD_ARGUMENT,
-                       "the model is in use by the call that this function is called from");
-    const enum cm_status status = cm_guarded(0, err, call_with_arena, &call);
-    pthread_mutex_unlock(&mutable_model->lock);
-    return status;
 }

@@ -9,7 +9,6 @@ struct costs_call {
     const struct cameo_size *sizes;
     size_t n_sizes;
     struct cameo_costs *made;
-    struct cm_error err;
 };
 
 static struct cameo_text text_of(struct cm_str text)
@@ -55,34 +54,22 @@ static struct cameo_costs *translate(struct cm_arena *arena, const struct cm_cos
     return out;
 }
 
-static enum cm_status count(struct costs_call *call, struct cm_arena *arena,
-                            struct cm_arena *scratch)
+static enum cm_status count(void *arg, struct cm_arena *scratch, struct cm_error *err)
 {
+    struct costs_call *call = arg;
+    struct cm_arena *arena = &((struct cameo_model *)(uintptr_t)call->model)->arena;
     struct cm_given_size *sizes = CM_NEW_ARRAY(scratch, struct cm_given_size, call->n_sizes);
     struct cm_costs costs;
 
     for (size_t i = 0; i < call->n_sizes; i++) {
         struct cameo_size size = CAMEO_SIZE_INIT;
 
-        CM_TRY(cm_api_item(&size, sizeof size, call->sizes, i, &call->err));
+        CM_TRY(cm_api_item(&size, sizeof size, call->sizes, i, err));
         sizes[i] = (struct cm_given_size){cm_str(size.symbol), size.size};
     }
-    CM_TRY(cm_costs_count(arena, scratch, call->model->file, sizes, call->n_sizes, &costs,
-                          &call->err));
+    CM_TRY(cm_costs_count(arena, scratch, call->model->file, sizes, call->n_sizes, &costs, err));
     call->made = translate(arena, &costs);
     return CM_OK;
-}
-
-static enum cm_status costs_guarded(struct cm_guard *guard, void *arg)
-{
-    struct costs_call *call = arg;
-    struct cameo_model *model = (struct cameo_model *)(uintptr_t)call->model;
-    struct cm_arena scratch;
-
-    cm_arena_init(&scratch, guard);
-    const enum cm_status status = count(call, &model->arena, &scratch);
-    cm_arena_release(&scratch);
-    return status;
 }
 
 enum cameo_status cameo_model_costs(const struct cameo_model *model, const struct cameo_size *sizes,
@@ -93,8 +80,8 @@ enum cameo_status cameo_model_costs(const struct cameo_model *model, const struc
     CM_API_NEED_ALL(sizes, size_count, err);
     CM_API_NEED(out, err);
     struct costs_call call = {.model = model, .sizes = sizes, .n_sizes = size_count};
-    const enum cm_status status = cm_api_locked(model, costs_guarded, &call, &call.err);
+    const enum cameo_status status = cm_api_call(model, count, &call, err);
 
-    *out = status == CM_OK ? call.made : NULL;
-    return cm_api_done(status, &call.err, err);
+    *out = status == CAMEO_OK ? call.made : NULL;
+    return status;
 }

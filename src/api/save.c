@@ -11,7 +11,6 @@ struct save_call {
     const char *path;
     struct cameo_save_options options;
     struct cm_save_report report;
-    struct cm_error err;
 };
 
 static void tell_file(void *arg, const struct cm_save_file *file)
@@ -41,13 +40,13 @@ struct cm_save_options cm_api_save_options(const struct cameo_save_options *opti
     };
 }
 
-static enum cm_status save_guarded(struct cm_guard *guard, void *arg)
+static enum cm_status save(void *arg, struct cm_arena *scratch, struct cm_error *err)
 {
     struct save_call *call = arg;
     const struct cm_save_options options = cm_api_save_options(&call->options);
 
-    (void)guard;
-    return cm_model_save(call->model->file, call->path, &options, &call->report, &call->err);
+    (void)scratch;
+    return cm_model_save(call->model->file, call->path, &options, &call->report, err);
 }
 
 enum cm_status cm_api_check_save(const char *path, const struct cameo_save_options *given,
@@ -95,22 +94,22 @@ enum cameo_status cameo_model_save(const struct cameo_model *model, const char *
 {
     CM_API_NEED(model, err);
     struct save_call call = {.model = model, .path = path};
-    enum cm_status status = cm_api_check_save(path, options, report, &call.options, &call.err);
+    struct cm_error why = {0};
+    enum cm_status status = cm_api_check_save(path, options, report, &call.options, &why);
 
     if (status == CM_OK)
-        status = cm_api_locked(model, save_guarded, &call, &call.err);
+        status = cm_api_guarded(model, save, &call, &why);
     if (status == CM_OK)
         cm_api_log_saved(model, path, &call.report);
     if (status == CM_OK && report)
         cm_api_give_report(&call.report, report);
-    return cm_api_done(status, &call.err, err);
+    return cm_api_done(status, &why, err);
 }
 
 struct write_call {
     const struct cameo_model *model;
-    struct cameo_write_options options;
+    const struct cameo_write_options *given;
     struct cm_api_writer writer;
-    struct cm_error err;
 };
 
 enum cm_status cm_api_write(void *to, const void *bytes, size_t size, struct cm_error *err)
@@ -122,58 +121,44 @@ enum cm_status cm_api_write(void *to, const void *bytes, size_t size, struct cm_
     return CM_OK;
 }
 
-static enum cm_status write_binary(struct write_call *call, struct cm_arena *scratch)
+static enum cm_status write_binary(struct write_call *call, struct cm_arena *scratch,
+                                   struct cm_error *err)
 {
     struct cm_encoding *plan;
 
-    CM_TRY(cm_encode_plan(&cm_model_info, &call->model->file->model, scratch, &plan, &call->err));
-    return cm_encode_write(plan, cm_api_write, &call->writer, &call->err);
+    CM_TRY(cm_encode_plan(&cm_model_info, &call->model->file->model, scratch, &plan, err));
+    return cm_encode_write(plan, cm_api_write, &call->writer, err);
 }
 
-static enum cm_status write_guarded(struct cm_guard *guard, void *arg)
+static enum cm_status write(void *arg, struct cm_arena *scratch, struct cm_error *err)
 {
     struct write_call *call = arg;
-    const struct cm_syntax_options text = {call->options.upstream, call->options.elide};
-    struct cm_arena scratch;
+    struct cameo_write_options o = CAMEO_WRITE_OPTIONS_INIT;
 
-    if (call->options.format == CAMEO_FORMAT_TEXT)
-        return cm_syntax_print_model(&call->model->file->model, &text, cm_api_write, &call->writer,
-                                     &call->err);
-    cm_arena_init(&scratch, guard);
-    const enum cm_status status =
-        call->options.format == CAMEO_FORMAT_MLIR ||
-                call->options.format == CAMEO_FORMAT_MLIR_GENERIC
-            ? cm_api_write_mlir(call->model->file, &call->model->file->model,
-                                call->options.format == CAMEO_FORMAT_MLIR_GENERIC,
-                                call->options.elide, &scratch, cm_api_write, &call->writer,
-                                &call->err)
-            : write_binary(call, &scratch);
-    cm_arena_release(&scratch);
-    return status;
-}
-
-static enum cm_status check_write(struct write_call *call,
-                                  const struct cameo_write_options *options)
-{
-    call->options = (struct cameo_write_options)CAMEO_WRITE_OPTIONS_INIT;
-    CM_TRY(cm_api_options(&call->options, sizeof call->options, options, &call->err));
-    if ((unsigned)call->options.format > CAMEO_FORMAT_MLIR_GENERIC)
-        return cm_fail(&call->err, CM_BAD_ARGUMENT, "format %d does not exist",
-                       (int)call->options.format);
+    CM_TRY(cm_api_options(&o, sizeof o, call->given, err));
+    if ((unsigned)o.format > CAMEO_FORMAT_MLIR_GENERIC)
+        return cm_fail(err, CM_BAD_ARGUMENT, "format %d does not exist", (int)o.format);
     if (!call->writer.write)
-        return cm_fail(&call->err, CM_BAD_ARGUMENT, "no function to write with was given");
-    return CM_OK;
+        return cm_fail(err, CM_BAD_ARGUMENT, "no function to write with was given");
+    const struct cm_model_file *file = call->model->file;
+    const struct cm_syntax_options text = {o.upstream, o.elide};
+    if (o.format == CAMEO_FORMAT_TEXT)
+        return cm_syntax_print_model(&file->model, &text, cm_api_write, &call->writer, err);
+    if (o.format == CAMEO_FORMAT_MLIR || o.format == CAMEO_FORMAT_MLIR_GENERIC)
+        return cm_api_write_mlir(file, &file->model, o.format == CAMEO_FORMAT_MLIR_GENERIC, o.elide,
+                                 scratch, cm_api_write, &call->writer, err);
+    return write_binary(call, scratch, err);
 }
 
 enum cameo_status cameo_model_write(const struct cameo_model *model,
-                                    const struct cameo_write_options *options,
-                                    cameo_write_fn *write, void *to, struct cameo_error *err)
+                                    const struct cameo_write_options *options, cameo_write_fn *fn,
+                                    void *to, struct cameo_error *err)
 {
     CM_API_NEED(model, err);
-    struct write_call call = {.model = model, .writer = {write, to}};
-    enum cm_status status = check_write(&call, options);
+    struct write_call call = {.model = model, .given = options, .writer = {fn, to}};
+    struct cm_error why = {0};
+    const enum cm_status status =
+        cm_api_about(model, cm_api_guarded(NULL, write, &call, &why), &why);
 
-    if (status == CM_OK)
-        status = cm_api_about(model, cm_guarded(0, &call.err, write_guarded, &call), &call.err);
-    return cm_api_done(status, &call.err, err);
+    return cm_api_done(status, &why, err);
 }

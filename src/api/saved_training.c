@@ -21,8 +21,7 @@ struct cameo_saved {
 struct open_call {
     struct cameo_saved *out;
     const char *path;
-    unsigned flags;
-    struct cm_error err;
+    const struct cameo_saved_options *given;
 };
 
 static struct cameo_text text_of(struct cm_arena *arena, struct cm_str text)
@@ -114,14 +113,17 @@ static void tell_summary(struct cameo_saved *out)
                                                 .phases = text_of(arena, phases)};
 }
 
-static enum cm_status open_guarded(struct cm_guard *guard, void *arg)
+static enum cm_status open_saved(void *arg, struct cm_arena *scratch, struct cm_error *err)
 {
-    struct open_call *call = arg;
+    const struct open_call *call = arg;
     struct cameo_saved *out = call->out;
     struct cm_arena *arena = &out->arena;
+    struct cameo_saved_options options = CAMEO_SAVED_OPTIONS_INIT;
 
-    cm_arena_init(arena, guard);
-    CM_TRY(cm_saved_open_with(arena, call->path, call->flags, &out->saved, &call->err));
+    cm_arena_init(arena, scratch->guard);
+    CM_TRY(cm_api_options(&options, sizeof options, call->given, err));
+    CM_TRY(cm_saved_open_with(arena, call->path, options.allow_links ? CM_FOLLOW_LINKS : 0,
+                              &out->saved, err));
     const struct cm_saved *saved = out->saved;
     tell_summary(out);
     out->tensors = CM_NEW_ARRAY(arena, struct cameo_saved_tensor, saved->entries.count + 1);
@@ -152,21 +154,16 @@ enum cameo_status cameo_saved_open_with(const char *path, const struct cameo_sav
 {
     CM_API_NEED(path, err);
     CM_API_NEED(out, err);
-    struct cameo_saved_options all = CAMEO_SAVED_OPTIONS_INIT;
-    struct open_call call = {.path = path, .out = cm_calloc(1, sizeof *call.out)};
+    struct cm_error why = {0};
+    struct open_call call = {cm_calloc(1, sizeof *call.out), path, options};
+    const enum cm_status status = call.out
+                                      ? cm_api_guarded(NULL, open_saved, &call, &why)
+                                      : cm_fail(&why, CM_NO_MEMORY, "no memory for a checkpoint");
 
-    *out = NULL;
-    enum cm_status status = cm_api_options(&all, sizeof all, options, &call.err);
-    call.flags = all.allow_links ? CM_FOLLOW_LINKS : 0;
-    if (!call.out)
-        status = cm_fail(&call.err, CM_NO_MEMORY, "no memory for a checkpoint");
-    if (status == CM_OK)
-        status = cm_guarded(0, &call.err, open_guarded, &call);
+    *out = status ? NULL : call.out;
     if (status)
         cameo_saved_free(call.out);
-    else
-        *out = call.out;
-    return cm_api_done(status, &call.err, err);
+    return cm_api_done(status, &why, err);
 }
 
 void cameo_saved_free(struct cameo_saved *saved)

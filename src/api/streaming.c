@@ -15,19 +15,16 @@ enum cm_status cm_api_again(const struct cameo_error *from, struct cm_error *err
 struct mode_call {
     const struct cameo_model *model;
     bool trains; /* a node is in training mode, or may be */
-    struct cm_error err;
 };
 
-static enum cm_status look_for_modes(struct cm_guard *guard, void *arg)
+static enum cm_status look_for_modes(void *arg, struct cm_arena *scratch, struct cm_error *err)
 {
     struct mode_call *call = arg;
     struct cm_modes modes;
-    struct cm_arena scratch;
 
-    cm_arena_init(&scratch, guard);
-    cm_modes_find(&scratch, call->model->file, &modes);
+    (void)err;
+    cm_modes_find(scratch, call->model->file, &modes);
     call->trains = modes.changes.count > 0;
-    cm_arena_release(&scratch);
     return CM_OK;
 }
 
@@ -39,7 +36,7 @@ static enum cm_status turn_off_modes(struct cm_api_stream *s, const struct cameo
     const struct cameo_edit *report;
     struct cameo_error why;
 
-    CM_TRY(cm_api_locked(model, look_for_modes, &call, err));
+    CM_TRY(cm_api_guarded(model, look_for_modes, &call, err));
     if (!call.trains)
         return CM_OK;
     if (cameo_model_copy(model, &s->model, &why) != CAMEO_OK ||

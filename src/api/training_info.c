@@ -13,6 +13,7 @@ static const char training_domain[] = "ai.onnx.preview.training";
 
 struct info_call {
     struct cameo_model *model;
+    enum cm_status (*change)(struct info_call *call);
     size_t entry;
     enum cameo_graph_kind kind;
     const char *text;               /* a graph, or the name of a variable */
@@ -21,7 +22,7 @@ struct info_call {
     const struct cameo_note *bindings;
     size_t n_bindings; /* or entries that were converted */
     struct cm_api_writer writer;
-    struct cm_error err;
+    struct cm_error *err;
 };
 
 /* ---- finding ---- */
@@ -31,20 +32,22 @@ static enum cm_status find_entry(struct info_call *call, struct cm_training_prot
     struct cm_model_proto *model = &call->model->file->model;
 
     if (call->entry >= model->training_info.count)
-        return cm_fail(&call->err, CM_NOT_FOUND,
+        return cm_fail(call->err, CM_NOT_FOUND,
                        "entry %zu of training info does not exist, there are %zu", call->entry,
                        model->training_info.count);
     *out = &model->training_info.items[call->entry];
     return CM_OK;
 }
 
-static enum cm_status check_kind(struct info_call *call)
+/* The same of a call about one of the two graphs of the entry. */
+static enum cm_status find_half(struct info_call *call, struct cm_training_proto **out)
 {
-    if (call->kind == CAMEO_GRAPH_INITIALIZATION || call->kind == CAMEO_GRAPH_ALGORITHM)
-        return CM_OK;
-    return cm_fail(&call->err, CM_BAD_ARGUMENT,
-                   "graph kind %d: expected CAMEO_GRAPH_INITIALIZATION or CAMEO_GRAPH_ALGORITHM",
-                   (int)call->kind);
+    if (call->kind != CAMEO_GRAPH_INITIALIZATION && call->kind != CAMEO_GRAPH_ALGORITHM)
+        return cm_fail(call->err, CM_BAD_ARGUMENT,
+                       "graph kind %d: expected CAMEO_GRAPH_INITIALIZATION or "
+                       "CAMEO_GRAPH_ALGORITHM",
+                       (int)call->kind);
+    return find_entry(call, out);
 }
 
 static bool is_algorithm(const struct info_call *call)
@@ -98,37 +101,49 @@ static void import_training(struct cm_arena *arena, struct cm_model_proto *model
 
 /* ---- entries ---- */
 
-static enum cm_status add_guarded(struct cm_guard *guard, void *arg)
+static enum cm_status change_info(void *arg, struct cm_arena *scratch, struct cm_error *err)
 {
     struct info_call *call = arg;
+
+    (void)scratch;
+    call->err = err;
+    return call->change(call);
+}
+
+static enum cameo_status run_change(struct info_call *call, struct cameo_error *err)
+{
+    return cm_api_change_call(call->model, change_info, call, err);
+}
+
+static enum cm_status add_entry(struct info_call *call)
+{
     struct cm_model_proto *model = &call->model->file->model;
 
     call->entry = model->training_info.count;
     (void)CM_LIST_ADD(&call->model->arena, &model->training_info);
     mark_list(model);
     raise_ir(model);
-    return cm_describe_again(call->model, guard, &call->err);
+    return CM_OK;
 }
 
 enum cameo_status cameo_model_add_training(struct cameo_model *model, size_t *entry,
                                            struct cameo_error *err)
 {
     CM_API_NEED(model, err);
-    struct info_call call = {.model = model};
+    struct info_call call = {.model = model, .change = add_entry};
     const bool old = model->file->model.ir_version < TRAINING_IR_VERSION;
-    const enum cm_status status = cm_api_locked(model, add_guarded, &call, &call.err);
+    const enum cameo_status status = run_change(&call, err);
 
-    if (status == CM_OK && entry)
+    if (status == CAMEO_OK && entry)
         *entry = call.entry;
-    if (status == CM_OK && old)
+    if (status == CAMEO_OK && old)
         cm_api_log(model, CAMEO_LOG_INFO, "the IR version is raised to %d, for training info",
                    TRAINING_IR_VERSION);
-    return cm_api_done(status, &call.err, err);
+    return status;
 }
 
-static enum cm_status remove_guarded(struct cm_guard *guard, void *arg)
+static enum cm_status remove_entry(struct info_call *call)
 {
-    struct info_call *call = arg;
     struct cm_model_proto *model = &call->model->file->model;
     struct cm_training_proto *entry = NULL;
 
@@ -137,7 +152,7 @@ static enum cm_status remove_guarded(struct cm_guard *guard, void *arg)
         struct cm_modes ignored;
 
         cm_strip(&call->model->arena, call->model->file, &ignored);
-        return cm_describe_again(call->model, guard, &call->err);
+        return CM_OK;
     }
     struct cm_training_proto *left =
         CM_NEW_ARRAY(&call->model->arena, struct cm_training_proto, model->training_info.count - 1);
@@ -148,17 +163,16 @@ static enum cm_status remove_guarded(struct cm_guard *guard, void *arg)
     model->training_info.count--;
     call->model->file->to_ship = true; /* as when the last entry is stripped */
     mark_list(model);
-    return cm_describe_again(call->model, guard, &call->err);
+    return CM_OK;
 }
 
 enum cameo_status cameo_model_remove_training(struct cameo_model *model, size_t entry,
                                               struct cameo_error *err)
 {
     CM_API_NEED(model, err);
-    struct info_call call = {.model = model, .entry = entry};
-    const enum cm_status status = cm_api_locked(model, remove_guarded, &call, &call.err);
+    struct info_call call = {.model = model, .change = remove_entry, .entry = entry};
 
-    return cm_api_done(status, &call.err, err);
+    return run_change(&call, err);
 }
 
 /* ---- graphs ---- */
@@ -169,7 +183,7 @@ static enum cm_status refuse_external(void *arg, struct cm_tensor_proto *tensor)
 
     if (tensor->data_location != CM_LOCATION_EXTERNAL)
         return CM_OK;
-    return cm_fail(&call->err, CM_UNSUPPORTED,
+    return cm_fail(call->err, CM_UNSUPPORTED,
                    "tensor '%.*s' of the graph is in an external file: save that model with its "
                    "values inside first",
                    CM_STR_FMT(tensor->name));
@@ -183,10 +197,10 @@ static enum cm_status copy_graph(struct info_call *call, struct cm_graph_proto *
     struct cm_str bytes;
 
     if (!around.graph)
-        return cm_fail(&call->err, CM_BAD_ARGUMENT, "the other model has no graph");
+        return cm_fail(call->err, CM_BAD_ARGUMENT, "the other model has no graph");
     CM_TRY(cm_model_each_tensor(&around, refuse_external, call));
-    CM_TRY(cm_encode(&cm_graph_info, around.graph, arena, &bytes, &call->err));
-    return cm_decode(&cm_graph_info, bytes, arena, out, &call->err);
+    CM_TRY(cm_encode(&cm_graph_info, around.graph, arena, &bytes, call->err));
+    return cm_decode(&cm_graph_info, bytes, arena, out, call->err);
 }
 
 static enum cm_status make_graph(struct info_call *call, struct cm_graph_proto **out)
@@ -200,18 +214,17 @@ static enum cm_status make_graph(struct info_call *call, struct cm_graph_proto *
     if (call->from)
         return copy_graph(call, *out);
     const struct cm_str text = cm_arena_str(arena, cm_str(call->text));
-    return cm_error_context(&call->err, cm_syntax_parse_graph(text, arena, *out, &call->err),
+    return cm_error_context(call->err, cm_syntax_parse_graph(text, arena, *out, call->err),
                             is_algorithm(call) ? "algorithm" : "initialization");
 }
 
-static enum cm_status set_graph_guarded(struct cm_guard *guard, void *arg)
+static enum cm_status set_graph(struct info_call *call)
 {
-    struct info_call *call = arg;
     const int field = is_algorithm(call) ? CM_TRAINING_ALGORITHM : CM_TRAINING_INITIALIZATION;
     struct cm_training_proto *entry = NULL;
     struct cm_graph_proto *graph;
 
-    CM_TRY(find_entry(call, &entry));
+    CM_TRY(find_half(call, &entry));
     CM_TRY(make_graph(call, &graph));
     *graph_of(call, entry) = graph;
     if (graph) {
@@ -220,16 +233,7 @@ static enum cm_status set_graph_guarded(struct cm_guard *guard, void *arg)
     } else {
         cm_msg_clear(&entry->msg, field);
     }
-    return cm_describe_again(call->model, guard, &call->err);
-}
-
-static enum cameo_status set_graph(struct info_call *call, struct cameo_error *err)
-{
-    enum cm_status status = check_kind(call);
-
-    if (status == CM_OK)
-        status = cm_api_locked(call->model, set_graph_guarded, call, &call->err);
-    return cm_api_done(status, &call->err, err);
+    return CM_OK;
 }
 
 enum cameo_status cameo_model_set_training_graph(struct cameo_model *model, size_t entry,
@@ -237,9 +241,10 @@ enum cameo_status cameo_model_set_training_graph(struct cameo_model *model, size
                                                  struct cameo_error *err)
 {
     CM_API_NEED(model, err);
-    struct info_call call = {.model = model, .entry = entry, .kind = kind, .text = text};
+    struct info_call call = {
+        .model = model, .change = set_graph, .entry = entry, .kind = kind, .text = text};
 
-    return set_graph(&call, err);
+    return run_change(&call, err);
 }
 
 enum cameo_status cameo_model_copy_training_graph(struct cameo_model *model, size_t entry,
@@ -249,23 +254,25 @@ enum cameo_status cameo_model_copy_training_graph(struct cameo_model *model, siz
 {
     CM_API_NEED(model, err);
     CM_API_NEED(from, err);
-    struct info_call call = {.model = model, .entry = entry, .kind = kind, .from = from};
+    struct info_call call = {
+        .model = model, .change = set_graph, .entry = entry, .kind = kind, .from = from};
 
-    return set_graph(&call, err);
+    return run_change(&call, err);
 }
 
-static enum cm_status write_guarded(struct cm_guard *guard, void *arg)
+static enum cm_status write_graph(void *arg, struct cm_arena *scratch, struct cm_error *err)
 {
     struct info_call *call = arg;
     struct cm_training_proto *entry = NULL;
 
-    (void)guard;
-    CM_TRY(find_entry(call, &entry));
+    (void)scratch;
+    call->err = err;
+    CM_TRY(find_half(call, &entry));
     const struct cm_graph_proto *graph = *graph_of(call, entry);
     if (!graph)
-        return cm_fail(&call->err, CM_NOT_FOUND, "entry %zu of training info has no %s graph",
+        return cm_fail(call->err, CM_NOT_FOUND, "entry %zu of training info has no %s graph",
                        call->entry, is_algorithm(call) ? "algorithm" : "initialization");
-    return cm_syntax_print_graph(graph, NULL, cm_api_write, &call->writer, &call->err);
+    return cm_syntax_print_graph(graph, NULL, cm_api_write, &call->writer, call->err);
 }
 
 enum cameo_status cameo_model_write_training_graph(const struct cameo_model *model, size_t entry,
@@ -279,11 +286,8 @@ enum cameo_status cameo_model_write_training_graph(const struct cameo_model *mod
                              .entry = entry,
                              .kind = kind,
                              .writer = {write, to}};
-    enum cm_status status = check_kind(&call);
 
-    if (status == CM_OK)
-        status = cm_api_locked(model, write_guarded, &call, &call.err);
-    return cm_api_done(status, &call.err, err);
+    return cm_api_call(model, write_graph, &call, err);
 }
 
 /* ---- bindings ---- */
@@ -313,24 +317,23 @@ static void set_binding(struct cm_arena *arena, struct cm_entry_proto *out, stru
     cm_msg_set(&out->msg, CM_ENTRY_VALUE);
 }
 
-static enum cm_status bindings_guarded(struct cm_guard *guard, void *arg)
+static enum cm_status set_bindings(struct info_call *call)
 {
-    struct info_call *call = arg;
     struct cm_arena *arena = &call->model->arena;
     struct cm_entry_proto *items = CM_NEW_ARRAY(arena, struct cm_entry_proto, call->n_bindings + 1);
     struct cm_training_proto *entry = NULL;
 
-    CM_TRY(find_entry(call, &entry));
+    CM_TRY(find_half(call, &entry));
     for (size_t i = 0; i < call->n_bindings; i++) {
         struct cameo_note note = CAMEO_NOTE_INIT;
 
-        CM_TRY(cm_api_item(&note, sizeof note, call->bindings, i, &call->err));
+        CM_TRY(cm_api_item(&note, sizeof note, call->bindings, i, call->err));
         set_binding(arena, &items[i], (struct cm_str){note.key.data, note.key.size},
                     (struct cm_str){note.value.data, note.value.size});
     }
     *bindings_of(call, entry) = (struct cm_entries){items, call->n_bindings};
     mark_bindings(call, entry);
-    return cm_describe_again(call->model, guard, &call->err);
+    return CM_OK;
 }
 
 enum cameo_status cameo_model_set_training_bindings(struct cameo_model *model, size_t entry,
@@ -340,13 +343,14 @@ enum cameo_status cameo_model_set_training_bindings(struct cameo_model *model, s
 {
     CM_API_NEED(model, err);
     CM_API_NEED_ALL(bindings, count, err);
-    struct info_call call = {
-        .model = model, .entry = entry, .kind = kind, .bindings = bindings, .n_bindings = count};
-    enum cm_status status = check_kind(&call);
+    struct info_call call = {.model = model,
+                             .change = set_bindings,
+                             .entry = entry,
+                             .kind = kind,
+                             .bindings = bindings,
+                             .n_bindings = count};
 
-    if (status == CM_OK)
-        status = cm_api_locked(model, bindings_guarded, &call, &call.err);
-    return cm_api_done(status, &call.err, err);
+    return run_change(&call, err);
 }
 
 static void drop_binding(struct cm_arena *arena, struct cm_entries *list, size_t at)
@@ -359,19 +363,18 @@ static void drop_binding(struct cm_arena *arena, struct cm_entries *list, size_t
     *list = (struct cm_entries){left, list->count - 1};
 }
 
-static enum cm_status bind_guarded(struct cm_guard *guard, void *arg)
+static enum cm_status bind(struct info_call *call)
 {
-    struct info_call *call = arg;
     struct cm_arena *arena = &call->model->arena;
     struct cm_training_proto *entry = NULL;
     size_t at = 0;
 
-    CM_TRY(find_entry(call, &entry));
+    CM_TRY(find_half(call, &entry));
     struct cm_entries *list = bindings_of(call, entry);
     while (at < list->count && !cm_str_is(list->items[at].key, call->text))
         at++;
     if (at == list->count && !call->value)
-        return cm_fail(&call->err, CM_NOT_FOUND, "entry %zu of training info does not bind '%s'",
+        return cm_fail(call->err, CM_NOT_FOUND, "entry %zu of training info does not bind '%s'",
                        call->entry, call->text);
     if (!call->value)
         drop_binding(arena, list, at);
@@ -379,7 +382,7 @@ static enum cm_status bind_guarded(struct cm_guard *guard, void *arg)
         set_binding(arena, at < list->count ? &list->items[at] : CM_LIST_ADD(arena, list),
                     cm_str(call->text), cm_str(call->value));
     mark_bindings(call, entry);
-    return cm_describe_again(call->model, guard, &call->err);
+    return CM_OK;
 }
 
 enum cameo_status cameo_model_bind_training(struct cameo_model *model, size_t entry,
@@ -388,13 +391,14 @@ enum cameo_status cameo_model_bind_training(struct cameo_model *model, size_t en
 {
     CM_API_NEED(model, err);
     CM_API_NEED(variable, err);
-    struct info_call call = {
-        .model = model, .entry = entry, .kind = kind, .text = variable, .value = value};
-    enum cm_status status = check_kind(&call);
+    struct info_call call = {.model = model,
+                             .change = bind,
+                             .entry = entry,
+                             .kind = kind,
+                             .text = variable,
+                             .value = value};
 
-    if (status == CM_OK)
-        status = cm_api_locked(model, bind_guarded, &call, &call.err);
-    return cm_api_done(status, &call.err, err);
+    return run_change(&call, err);
 }
 
 /* ---- checking ---- */
@@ -405,14 +409,16 @@ enum cameo_status cameo_model_check_training(const struct cameo_model *model, si
 {
     CM_API_NEED(model, err);
     CM_API_NEED(out, err);
-    struct info_call call = {.model = (struct cameo_model *)(uintptr_t)model, .entry = entry};
+    struct cm_error why = {0};
+    struct info_call call = {
+        .model = (struct cameo_model *)(uintptr_t)model, .entry = entry, .err = &why};
     struct cm_training_proto *found;
     char place[40];
 
     *out = NULL;
     const enum cm_status status = find_entry(&call, &found);
     if (status)
-        return cm_api_done(status, &call.err, err);
+        return cm_api_done(status, &why, err);
     const enum cameo_status checked = cameo_model_check(model, options, out, err);
     snprintf(place, sizeof place, "training_info[%zu]", entry);
     if (checked == CAMEO_OK)
@@ -433,25 +439,24 @@ enum cm_status cm_api_today(struct cm_model_file *file, struct cm_arena *arena,
     return cm_edit_graph_calls(&file->model, arena, &(*out)->model, NULL, err);
 }
 
-static enum cm_status upgrade_guarded(struct cm_guard *guard, void *arg)
+static enum cm_status upgrade(struct info_call *call)
 {
-    struct info_call *call = arg;
     struct cm_model_proto made;
 
     CM_TRY(cm_edit_graph_calls(&call->model->file->model, &call->model->arena, &made,
-                               &call->n_bindings, &call->err));
+                               &call->n_bindings, call->err));
     call->model->file->model = made;
-    return cm_describe_again(call->model, guard, &call->err);
+    return CM_OK;
 }
 
 enum cameo_status cameo_model_upgrade_training(struct cameo_model *model, size_t *converted,
                                                struct cameo_error *err)
 {
     CM_API_NEED(model, err);
-    struct info_call call = {.model = model};
-    const enum cm_status status = cm_api_locked(model, upgrade_guarded, &call, &call.err);
+    struct info_call call = {.model = model, .change = upgrade};
+    const enum cameo_status status = run_change(&call, err);
 
-    if (status == CM_OK && converted)
+    if (status == CAMEO_OK && converted)
         *converted = call.n_bindings;
-    return cm_api_done(status, &call.err, err);
+    return status;
 }

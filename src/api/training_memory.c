@@ -233,26 +233,15 @@ enum cameo_status cameo_batches_from_function(struct cameo_trainer *trainer,
 
 /* ---- the trained model ---- */
 
-struct copy_trained {
-    struct cameo_trainer *trainer;
-    struct cameo_model *made;
-    struct cm_error err;
-};
-
-static enum cm_status copy_guarded(struct cm_guard *guard, void *arg)
+static enum cm_status copy_trained(void *call, struct cameo_model *made, struct cm_arena *scratch,
+                                   struct cm_error *err)
 {
-    struct copy_trained *call = arg;
-    struct cm_arena *arena = &call->made->arena, scratch;
+    struct cameo_trainer *trainer = call;
 
-    cm_arena_init(arena, guard);
-    cm_arena_init(&scratch, guard);
-    cm_api_tell_position(call->trainer, arena, &scratch);
-    const enum cm_status status =
-        cm_trainer_show_state(call->trainer->trainer, arena, &scratch, &call->err);
-    if (status == CM_OK)
-        call->made->file = cm_model_copy(arena, call->trainer->model->file);
-    cm_arena_release(&scratch);
-    return status ? status : cm_describe_again(call->made, guard, &call->err);
+    cm_api_tell_position(trainer, &made->arena, scratch);
+    CM_TRY(cm_trainer_show_state(trainer->trainer, &made->arena, scratch, err));
+    made->file = cm_model_copy(&made->arena, trainer->model->file);
+    return CM_OK;
 }
 
 enum cameo_status cameo_trainer_copy_model(struct cameo_trainer *trainer, struct cameo_model **out,
@@ -260,11 +249,6 @@ enum cameo_status cameo_trainer_copy_model(struct cameo_trainer *trainer, struct
 {
     CM_API_NEED(trainer, err);
     CM_API_NEED(out, err);
-    struct copy_trained call = {.trainer = trainer};
 
-    *out = NULL;
-    const enum cm_status status =
-        cm_api_derive(trainer->model, copy_guarded, &call, &call.made, &call.err);
-    *out = call.made;
-    return cm_api_done(status, &call.err, err);
+    return cm_api_derive_call(trainer->model, copy_trained, trainer, out, err);
 }

@@ -90,59 +90,6 @@ const char *cameo_dtype_name(enum cameo_dtype type)
     return cm_dtype_name((enum cm_dtype)type);
 }
 
-enum cameo_status cm_api_done(enum cm_status status, const struct cm_error *from,
-                              struct cameo_error *to)
-{
-    if (to) {
-        to->status = (enum cameo_status)status;
-        snprintf(to->message, sizeof to->message, "%s", status == CM_OK ? "" : from->text);
-    }
-    return (enum cameo_status)status;
-}
-
-enum cameo_status cm_api_missing(const char *argument, struct cameo_error *to)
-{
-    struct cm_error err = {0};
-
-    return cm_api_done(cm_fail(&err, CM_BAD_ARGUMENT, "argument '%s' is NULL", argument), &err, to);
-}
-
-enum cm_status cm_api_options(void *out, size_t size, const void *from, struct cm_error *err)
-{
-    size_t given;
-
-    if (!from)
-        return CM_OK;
-    memcpy(&given, from, sizeof given);
-    if (given <= sizeof given)
-        return cm_fail(err, CM_BAD_ARGUMENT,
-                       "a struct has struct_size %zu; make it with its _INIT macro", given);
-    memcpy(out, from, given < size ? given : size);
-    return CM_OK;
-}
-
-enum cm_status cm_api_check_out(const void *out, struct cm_error *err)
-{
-    size_t given = SIZE_MAX;
-
-    if (out)
-        memcpy(&given, out, sizeof given);
-    if (given <= sizeof given)
-        return cm_fail(err, CM_BAD_ARGUMENT,
-                       "a struct for results has struct_size %zu; make it with its _INIT macro",
-                       given);
-    return CM_OK;
-}
-
-void cm_api_give(void *out, const void *all, size_t size)
-{
-    size_t given;
-
-    memcpy(&given, out, sizeof given);
-    memcpy((char *)out + sizeof given, (const char *)all + sizeof given,
-           (given < size ? given : size) - sizeof given);
-}
-
 struct cameo_text cm_api_text(struct cm_arena *arena, struct cm_str text)
 {
     if (text.size == 0)

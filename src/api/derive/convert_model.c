@@ -10,11 +10,12 @@
 
 struct convert_call {
     struct cameo_model *model;
+    const struct cameo_convert_options *given;
     struct cameo_convert_options options;
     struct cameo_conversion *report;
     struct cm_modes modes;
     size_t n_calling; /* entries of training info that called the inference graph */
-    struct cm_error err;
+    struct cm_error *err;
 };
 
 static struct cm_str shown(struct cm_str domain)
@@ -30,14 +31,14 @@ static enum cm_status add_target(struct convert_call *call, struct cm_str domain
 
     domain = cm_arena_str(arena, domain);
     if (!cm_target_version(&call->model->file->model.opset_import, domain))
-        return cm_fail(&call->err, CM_BAD_ARGUMENT, "the model does not import domain '%.*s'",
+        return cm_fail(call->err, CM_BAD_ARGUMENT, "the model does not import domain '%.*s'",
                        CM_STR_FMT(shown(domain)));
     if (version < 1 || version > newest)
-        return cm_fail(&call->err, CM_BAD_ARGUMENT,
+        return cm_fail(call->err, CM_BAD_ARGUMENT,
                        "there is no opset %lld of '%.*s', expected 1 to %lld", (long long)version,
                        CM_STR_FMT(shown(domain)), (long long)newest);
     if (cm_target_version(targets, domain))
-        return cm_fail(&call->err, CM_BAD_ARGUMENT, "domain '%.*s' is given twice",
+        return cm_fail(call->err, CM_BAD_ARGUMENT, "domain '%.*s' is given twice",
                        CM_STR_FMT(shown(domain)));
     *CM_LIST_ADD(arena, targets) = (struct cm_opset_proto){.domain = domain, .version = version};
     return CM_OK;
@@ -50,7 +51,7 @@ static enum cm_status find_targets(struct convert_call *call, struct cm_opsets *
 
     for (size_t i = 0; i < call->options.opset_count; i++) {
         struct cameo_target_opset target = CAMEO_TARGET_OPSET_INIT;
-        CM_TRY(cm_api_item(&target, sizeof target, call->options.opsets, i, &call->err));
+        CM_TRY(cm_api_item(&target, sizeof target, call->options.opsets, i, call->err));
         CM_TRY(
             add_target(call, cm_str(target.domain ? target.domain : ""), target.version, targets));
     }
@@ -65,7 +66,7 @@ static enum cm_status find_targets(struct convert_call *call, struct cm_opsets *
         const struct cm_opset_proto *target = &targets->items[i];
         const int64_t now = cm_target_version(imports, target->domain);
         if (now > cm_schema_newest_opset(target->domain))
-            return cm_fail(&call->err, CM_UNSUPPORTED,
+            return cm_fail(call->err, CM_UNSUPPORTED,
                            "the model imports opset %lld of '%.*s', the newest known is %lld",
                            (long long)now, CM_STR_FMT(shown(target->domain)),
                            (long long)cm_schema_newest_opset(target->domain));
@@ -159,23 +160,29 @@ static struct cm_model_proto turn_off_modes(struct convert_call *call)
     return before->model;
 }
 
-static enum cm_status convert_guarded(struct cm_guard *guard, void *arg)
+static enum cm_status convert(void *arg, struct cm_arena *scratch, struct cm_error *err)
 {
     struct convert_call *call = arg;
+    struct cameo_convert_options *o = &call->options;
     struct cm_version_report made;
     struct cm_opsets targets = {NULL, 0};
 
+    (void)scratch;
+    call->err = err;
+    *o = (struct cameo_convert_options)CAMEO_CONVERT_OPTIONS_INIT;
+    CM_TRY(cm_api_options(o, sizeof *o, call->given, err));
+    if (o->opset_count && !o->opsets)
+        return cm_fail(err, CM_BAD_ARGUMENT, "'opsets' is NULL, but its count is not 0");
     CM_TRY(find_targets(call, &targets));
     CM_TRY(cm_edit_graph_calls(&call->model->file->model, &call->model->arena,
-                               &call->model->file->model, &call->n_calling, &call->err));
+                               &call->model->file->model, &call->n_calling, err));
     const struct cm_model_proto before = turn_off_modes(call);
     const enum cm_status status =
-        cm_convert_version(&call->model->arena, call->model->file, &targets, &made, &call->err);
+        cm_convert_version(&call->model->arena, call->model->file, &targets, &made, err);
     if (status)
         call->model->file->model = before;
     tell_report(call, &made);
-    CM_TRY(status);
-    return cm_describe_again(call->model, guard, &call->err);
+    return status;
 }
 
 enum cameo_status cameo_model_convert(struct cameo_model *model,
@@ -184,17 +191,10 @@ enum cameo_status cameo_model_convert(struct cameo_model *model,
                                       struct cameo_error *err)
 {
     CM_API_NEED(model, err);
-    struct convert_call call = {
-        .model = model, .options = (struct cameo_convert_options)CAMEO_CONVERT_OPTIONS_INIT};
+    struct convert_call call = {.model = model, .given = options};
+    const enum cameo_status status = cm_api_change_call(model, convert, &call, err);
 
     if (report)
-        *report = NULL;
-    enum cm_status status = cm_api_options(&call.options, sizeof call.options, options, &call.err);
-    if (status == CM_OK && call.options.opset_count && !call.options.opsets)
-        status = cm_fail(&call.err, CM_BAD_ARGUMENT, "'opsets' is NULL, but its count is not 0");
-    if (status == CM_OK)
-        status = cm_api_locked(model, convert_guarded, &call, &call.err);
-    if (report && status != CM_NO_MEMORY)
-        *report = call.report;
-    return cm_api_done(status, &call.err, err);
+        *report = status == CAMEO_NO_MEMORY ? NULL : call.report;
+    return status;
 }

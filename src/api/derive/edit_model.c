@@ -1,6 +1,6 @@
 /* Edits of a model in place: parts, merges, names, shapes. */
 // SPDX-License-Identifier: Apache-2.0
-#include "api/api.h"
+#include "api/running.h"
 
 #include "base/diagnostics.h"
 #include "graph/import.h"
@@ -13,12 +13,11 @@ struct edit_call {
     struct cameo_model *model, *second;
     struct cm_arena *scratch;
     enum cm_status (*edit)(struct edit_call *call);
-    const void *list; /* of the caller's structs, checked */
+    const void *list; /* what the caller gave: structs, names or options */
     size_t count;
-    const struct cameo_merge_options *merge;
     struct cm_findings findings;
     struct cameo_edit *told;
-    struct cm_error err;
+    struct cm_error *err;
 };
 
 /* ---- types by inference ---- */
@@ -68,36 +67,34 @@ static enum cm_status infer_types(void *arg, const struct cm_model_proto *model,
 
 /* ---- what all edits share ---- */
 
-static enum cm_status edit_guarded(struct cm_guard *guard, void *arg)
+static enum cm_status edit(void *arg, struct cm_arena *scratch, struct cm_error *err)
 {
     struct edit_call *call = arg;
-    struct cm_arena *arena = &call->model->arena, scratch;
+    struct cm_arena *arena = &call->model->arena;
 
     call->told = CM_NEW(arena, struct cameo_edit);
     call->findings =
         (struct cm_findings){.arena = arena, .rule = "edit", .what = "the model cannot be edited"};
-    call->scratch = &scratch;
-    cm_arena_init(&scratch, guard);
+    call->scratch = scratch;
+    call->err = err;
     const enum cm_status status = call->edit(call);
-    cm_arena_release(&scratch);
     call->told->changes = cm_api_notes(arena, &call->findings, &call->told->change_count);
     call->told->findings = cm_api_findings_in(arena, call->model, &call->findings);
-    CM_TRY(status);
-    return cm_describe_again(call->model, guard, &call->err);
+    return status;
 }
 
 static enum cameo_status run_edit(struct edit_call *call, const struct cameo_edit **report,
                                   struct cameo_error *err)
 {
+    struct cm_error why = {0};
+    const enum cm_status status =
+        cm_api_about(call->model, cm_api_change(call->model, edit, call, &why), &why);
+
     if (report)
-        *report = NULL;
-    const enum cm_status status = cm_api_about(
-        call->model, cm_api_locked(call->model, edit_guarded, call, &call->err), &call->err);
-    if (report && status != CM_NO_MEMORY)
-        *report = call->told;
+        *report = status == CM_NO_MEMORY ? NULL : call->told;
     for (size_t i = 0; status == CM_OK && i < call->told->change_count; i++)
         cm_api_log(call->model, CAMEO_LOG_INFO, "%s", call->told->changes[i].data);
-    return cm_api_done(status, &call->err, err);
+    return cm_api_done(status, &why, err);
 }
 
 /* Copies of the caller's names. */
@@ -124,7 +121,7 @@ static enum cm_status extract_part(struct edit_call *call)
 
     return cm_edit_extract(call->model->file, names_of(call, part->inputs, part->n_inputs),
                            names_of(call, part->outputs, part->n_outputs), &types, call->scratch,
-                           &call->findings, &call->err);
+                           &call->findings, call->err);
 }
 
 enum cameo_status cameo_model_extract(struct cameo_model *model, const char *const *inputs,
@@ -146,7 +143,7 @@ static enum cm_status expose_values(struct edit_call *call)
     const struct part_names *part = call->list;
 
     return cm_edit_expose(call->model->file, names_of(call, part->outputs, part->n_outputs),
-                          call->scratch, &call->findings, &call->err);
+                          call->scratch, &call->findings, call->err);
 }
 
 enum cameo_status cameo_model_expose(struct cameo_model *model, const char *const *names,
@@ -192,28 +189,29 @@ enum cameo_status cameo_model_strip(struct cameo_model *model, struct cameo_erro
 
 static enum cm_status merge_models(struct edit_call *call)
 {
-    const struct cameo_merge_options *from = call->merge;
+    struct cameo_merge_options from = CAMEO_MERGE_OPTIONS_INIT;
     struct cm_arena *arena = &call->model->arena;
-    struct cm_merge_pair *map = CM_NEW_ARRAY(arena, struct cm_merge_pair, from->pair_count);
-    const size_t size = from->pair_count ? from->pairs->struct_size : 0;
 
-    for (size_t i = 0; i < from->pair_count; i++) {
-        const struct cameo_merge_pair *pair = (const void *)((const char *)from->pairs + i * size);
-        map[i] = (struct cm_merge_pair){cm_arena_str(arena, cm_str(pair->output)),
-                                        cm_arena_str(arena, cm_str(pair->input))};
+    CM_TRY(cm_api_options(&from, sizeof from, call->list, call->err));
+    if (call->model == call->second)
+        return cm_fail(call->err, CM_BAD_ARGUMENT,
+                       "a model cannot be merged with itself: load it twice");
+    if (from.pair_count && !from.pairs)
+        return cm_fail(call->err, CM_BAD_ARGUMENT, "the list of pairs is NULL");
+    struct cm_merge_pair *map = CM_NEW_ARRAY(arena, struct cm_merge_pair, from.pair_count);
+    for (size_t i = 0; i < from.pair_count; i++) {
+        struct cameo_merge_pair pair = CAMEO_MERGE_PAIR_INIT;
+
+        CM_TRY(cm_api_item(&pair, sizeof pair, from.pairs, i, call->err));
+        map[i] = (struct cm_merge_pair){cm_arena_str(arena, cm_str(pair.output)),
+                                        cm_arena_str(arena, cm_str(pair.input))};
     }
     const struct cm_merge_options options = {.map = map,
-                                             .n_map = from->pair_count,
-                                             .prefix1 = cm_arena_str(arena, cm_str(from->prefix1)),
-                                             .prefix2 = cm_arena_str(arena, cm_str(from->prefix2))};
+                                             .n_map = from.pair_count,
+                                             .prefix1 = cm_arena_str(arena, cm_str(from.prefix1)),
+                                             .prefix2 = cm_arena_str(arena, cm_str(from.prefix2))};
     return cm_edit_merge(call->model->file, call->second->file, &options, call->scratch,
-                         &call->findings, &call->err);
-}
-
-static enum cameo_status bad_argument(struct edit_call *call, const char *why,
-                                      struct cameo_error *err)
-{
-    return cm_api_done(cm_fail(&call->err, CM_BAD_ARGUMENT, "%s", why), &call->err, err);
+                         &call->findings, call->err);
 }
 
 enum cameo_status cameo_model_merge(struct cameo_model *model, struct cameo_model *second,
@@ -222,19 +220,9 @@ enum cameo_status cameo_model_merge(struct cameo_model *model, struct cameo_mode
 {
     CM_API_NEED(model, err);
     CM_API_NEED(second, err);
-    struct cameo_merge_options all = CAMEO_MERGE_OPTIONS_INIT;
-    struct edit_call call = {.model = model, .second = second, .edit = merge_models, .merge = &all};
+    struct edit_call call = {
+        .model = model, .second = second, .edit = merge_models, .list = options};
 
-    if (report)
-        *report = NULL;
-    const enum cm_status status = cm_api_options(&all, sizeof all, options, &call.err);
-    if (status)
-        return cm_api_done(status, &call.err, err);
-    CM_API_NEED_ALL(all.pairs, all.pair_count, err);
-    if (model == second)
-        return bad_argument(&call, "a model cannot be merged with itself: load it twice", err);
-    if (all.pair_count && all.pairs->struct_size < sizeof *all.pairs)
-        return bad_argument(&call, "struct_size of a pair is not set", err);
     return run_edit(&call, report, err);
 }
 
@@ -242,20 +230,20 @@ enum cameo_status cameo_model_merge(struct cameo_model *model, struct cameo_mode
 
 static enum cm_status rename_things(struct edit_call *call)
 {
-    const struct cameo_renaming *from = call->list;
-    const size_t size = call->count ? from->struct_size : 0;
     struct cm_renaming *list = CM_NEW_ARRAY(call->scratch, struct cm_renaming, call->count);
 
     for (size_t i = 0; i < call->count; i++) {
-        const struct cameo_renaming *row = (const void *)((const char *)from + i * size);
-        if ((unsigned)row->kind > CAMEO_RENAME_DIM)
-            return cm_fail(&call->err, CM_BAD_ARGUMENT, "kind %d of a renaming does not exist",
-                           (int)row->kind);
-        list[i] = (struct cm_renaming){(enum cm_renaming_kind)row->kind, cm_str(row->from),
-                                       cm_str(row->to)};
+        struct cameo_renaming row = CAMEO_RENAMING_INIT;
+
+        CM_TRY(cm_api_item(&row, sizeof row, call->list, i, call->err));
+        if ((unsigned)row.kind > CAMEO_RENAME_DIM)
+            return cm_fail(call->err, CM_BAD_ARGUMENT, "kind %d of a renaming does not exist",
+                           (int)row.kind);
+        list[i] =
+            (struct cm_renaming){(enum cm_renaming_kind)row.kind, cm_str(row.from), cm_str(row.to)};
     }
     return cm_edit_rename(call->model->file, list, call->count, call->scratch, &call->findings,
-                          &call->err);
+                          call->err);
 }
 
 enum cameo_status cameo_model_rename(struct cameo_model *model,
@@ -267,24 +255,22 @@ enum cameo_status cameo_model_rename(struct cameo_model *model,
     struct edit_call call = {
         .model = model, .edit = rename_things, .list = renamings, .count = count};
 
-    if (count && renamings->struct_size < sizeof *renamings)
-        return bad_argument(&call, "struct_size of a renaming is not set", err);
     return run_edit(&call, report, err);
 }
 
 static enum cm_status set_shapes(struct edit_call *call)
 {
-    const struct cameo_reshaping *from = call->list;
-    const size_t size = call->count ? from->struct_size : 0;
     const struct cm_edit_types types = {infer_types, call};
     struct cm_reshaping *list = CM_NEW_ARRAY(call->scratch, struct cm_reshaping, call->count);
 
     for (size_t i = 0; i < call->count; i++) {
-        const struct cameo_reshaping *row = (const void *)((const char *)from + i * size);
-        list[i] = (struct cm_reshaping){cm_str(row->name), cm_str(row->dims)};
+        struct cameo_reshaping row = CAMEO_RESHAPING_INIT;
+
+        CM_TRY(cm_api_item(&row, sizeof row, call->list, i, call->err));
+        list[i] = (struct cm_reshaping){cm_str(row.name), cm_str(row.dims)};
     }
     return cm_edit_set_shapes(call->model->file, list, call->count, &types, call->scratch,
-                              &call->findings, &call->err);
+                              &call->findings, call->err);
 }
 
 enum cameo_status cameo_model_set_shapes(struct cameo_model *model,
@@ -295,7 +281,5 @@ enum cameo_status cameo_model_set_shapes(struct cameo_model *model,
     CM_API_NEED_ALL(shapes, count, err);
     struct edit_call call = {.model = model, .edit = set_shapes, .list = shapes, .count = count};
 
-    if (count && shapes->struct_size < sizeof *shapes)
-        return bad_argument(&call, "struct_size of a shape is not set", err);
     return run_edit(&call, report, err);
 }

@@ -9,13 +9,10 @@
 
 struct expand_call {
     const struct cameo_model *from;
-    struct cameo_model *made;
     struct cameo_expand_options options;
     bool (*keeps)(struct cm_str domain, struct cm_str name);
     const char *rule, *what;
-    struct cameo_findings **findings; /* receives what must be expanded and cannot; or NULL */
-    struct cameo_expansion *report;   /* in the arena of made */
-    struct cm_error err;
+    struct cameo_expansion *report; /* in the arena of the model that is made */
 };
 
 static struct cameo_text raised(struct cm_arena *arena, const struct cm_expand_report *from)
@@ -27,11 +24,10 @@ static struct cameo_text raised(struct cm_arena *arena, const struct cm_expand_r
                                               from->raised_for.size ? " needs" : ""));
 }
 
-static void tell(struct expand_call *call, const struct cm_expand_report *from,
-                 const struct cm_findings *left)
+static struct cameo_expansion *tell(struct cm_arena *arena, const struct cm_expand_report *from,
+                                    const struct cm_findings *left)
 {
-    struct cm_arena *arena = &call->made->arena;
-    struct cameo_expansion *report = call->report;
+    struct cameo_expansion *report = CM_NEW(arena, struct cameo_expansion);
     struct cameo_text *changes = CM_NEW_ARRAY(arena, struct cameo_text, 2);
     struct cameo_text *lines = CM_NEW_ARRAY(arena, struct cameo_text, left->count);
 
@@ -53,33 +49,34 @@ static void tell(struct expand_call *call, const struct cm_expand_report *from,
                                                       CM_STR_FMT(left->items[i].reason)));
     report->left = lines;
     report->left_count = left->count;
+    return report;
 }
 
-static enum cm_status expand_guarded(struct cm_guard *guard, void *arg)
+static enum cm_status expand(void *arg, struct cameo_model *made, struct cm_arena *scratch,
+                             struct cm_error *err)
 {
     struct expand_call *call = arg;
-    struct cm_arena *arena = &call->made->arena;
+    struct cm_arena *arena = &made->arena;
     struct cm_findings left = {.arena = arena, .rule = call->rule, .what = call->what};
     struct cm_expand_report report;
 
-    cm_arena_init(arena, guard);
+    (void)scratch;
     const struct cm_registry *registry = cm_api_operators(call->options.registry, call->from->file);
     if (!registry)
-        return cm_fail(&call->err, CM_NO_MEMORY, "no memory for the operators");
+        return cm_fail(err, CM_NO_MEMORY, "no memory for the operators");
     const struct cm_expand_options options = {.only = call->options.only,
                                               .except = call->options.except,
                                               .operators = call->options.operators,
                                               .core = call->options.core,
                                               .keeps = call->keeps,
                                               .registry = registry};
-    call->report = CM_NEW(arena, struct cameo_expansion);
-    const enum cm_status status = cm_expand_model(call->from->file, &options, arena,
-                                                  &call->made->file, &report, &left, &call->err);
+    const enum cm_status status =
+        cm_expand_model(call->from->file, &options, arena, &made->file, &report, &left, err);
     if (status && left.violations)
-        return cm_api_refuse(call->from, &left, call->findings, &call->err);
+        return cm_api_refuse(call->from, &left, call->options.findings, err);
     CM_TRY(status);
-    tell(call, &report, &left);
-    return cm_describe_again(call->made, guard, &call->err);
+    call->report = tell(arena, &report, &left);
+    return CM_OK;
 }
 
 enum cameo_status cameo_model_expand(const struct cameo_model *model,
@@ -93,22 +90,17 @@ enum cameo_status cameo_model_expand(const struct cameo_model *model,
                                .rule = "expand",
                                .what = "the model cannot be expanded",
                                .options = (struct cameo_expand_options)CAMEO_EXPAND_OPTIONS_INIT};
+    struct cm_error why = {0};
 
     *out = NULL;
-    if (report)
-        *report = NULL;
-    enum cm_status status = cm_api_options(&call.options, sizeof call.options, options, &call.err);
-    call.findings = call.options.findings;
-    if (call.findings)
-        *call.findings = NULL;
+    enum cm_status status = cm_api_options(&call.options, sizeof call.options, options, &why);
+    if (call.options.findings)
+        *call.options.findings = NULL;
     if (status == CM_OK)
-        status = cm_api_derive(model, expand_guarded, &call, &call.made, &call.err);
-    if (status == CM_OK) {
-        *out = call.made;
-        if (report)
-            *report = call.report;
-    }
-    return cm_api_done(status, &call.err, err);
+        status = cm_api_derive(model, expand, &call, out, &why);
+    if (report)
+        *report = status ? NULL : call.report;
+    return cm_api_done(status, &why, err);
 }
 
 enum cm_status cm_api_expand_to(const struct cameo_model *model,
@@ -119,17 +111,12 @@ enum cm_status cm_api_expand_to(const struct cameo_model *model,
     struct expand_call call = {.from = model,
                                .rule = "compile",
                                .what = "the model cannot be compiled",
-                               .findings = findings,
                                .options = (struct cameo_expand_options)CAMEO_EXPAND_OPTIONS_INIT,
                                .keeps = keeps};
 
     call.options.core = true;
-    const enum cm_status status =
-        cm_api_derive(model, expand_guarded, &call, &call.made, &call.err);
-    *out = status == CM_OK ? call.made : NULL;
-    if (status)
-        *err = call.err;
-    return status;
+    call.options.findings = findings;
+    return cm_api_derive(model, expand, &call, out, err);
 }
 
 enum cameo_level cameo_operator_level(const char *domain, const char *name)

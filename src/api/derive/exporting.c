@@ -38,11 +38,9 @@ const struct cameo_export_format *cameo_export_format(size_t index)
 
 struct export_call {
     const struct cameo_model *model;
-    struct cm_arena *arena; /* the model's, lent for the call */
     const char *path;
-    struct cameo_export_options options;
+    const struct cameo_export_options *given;
     const struct cameo_exported *report;
-    struct cm_error err;
 };
 
 static struct cameo_text tensor_type(struct cm_arena *arena, const struct cm_saved_tensor *tensor)
@@ -92,24 +90,23 @@ static const struct cameo_exported *tell(struct cm_arena *arena,
     return to;
 }
 
-static enum cm_status export_guarded(struct cm_guard *guard, void *arg)
+static enum cm_status export_checkpoint(void *arg, struct cm_arena *scratch, struct cm_error *err)
 {
     struct export_call *call = arg;
-    const struct cm_checkpoint_export options = {
-        .to = call->options.to,
-        .weights_only = call->options.weights_only,
-        .cancel = call->options.cancel ? &call->options.cancel->set : NULL,
-    };
+    struct cameo_export_options given = CAMEO_EXPORT_OPTIONS_INIT;
     struct cm_export_report report;
-    struct cm_arena scratch;
 
-    cm_arena_init(&scratch, guard);
-    const enum cm_status status =
-        cm_export(&scratch, call->model->file, call->path, &options, &report, &call->err);
-    if (status == CM_OK)
-        call->report = tell(call->model->file->arena, &report);
-    cm_arena_release(&scratch);
-    return status;
+    CM_TRY(cm_api_options(&given, sizeof given, call->given, err));
+    if (call->path && !*call->path)
+        return cm_fail(err, CM_BAD_ARGUMENT, "no path to write to was given");
+    const struct cm_checkpoint_export options = {
+        .to = given.to,
+        .weights_only = given.weights_only,
+        .cancel = given.cancel ? &given.cancel->set : NULL,
+    };
+    CM_TRY(cm_export(scratch, call->model->file, call->path, &options, &report, err));
+    call->report = tell(call->model->file->arena, &report);
+    return CM_OK;
 }
 
 enum cameo_status cameo_model_export(const struct cameo_model *model, const char *path,
@@ -118,20 +115,12 @@ enum cameo_status cameo_model_export(const struct cameo_model *model, const char
 {
     CM_API_NEED(model, err);
     CM_API_NEED(options, err);
-    struct export_call call = {.model = model,
-                               .path = path,
-                               .options = (struct cameo_export_options)CAMEO_EXPORT_OPTIONS_INIT};
-    enum cm_status status = cm_api_options(&call.options, sizeof call.options, options, &call.err);
+    struct export_call call = {.model = model, .path = path, .given = options};
+    const enum cameo_status status = cm_api_call(model, export_checkpoint, &call, err);
 
-    if (report)
-        *report = NULL;
-    if (status == CM_OK && path && !*path)
-        status = cm_fail(&call.err, CM_BAD_ARGUMENT, "no path to write to was given");
-    if (status == CM_OK)
-        status = cm_api_locked(model, export_guarded, &call, &call.err);
-    if (status == CM_OK && path)
+    if (status == CAMEO_OK && path)
         cm_api_log(model, CAMEO_LOG_INFO, "wrote %s", path);
-    if (status == CM_OK && report)
-        *report = call.report;
-    return cm_api_done(status, &call.err, err);
+    if (report)
+        *report = status == CAMEO_OK ? call.report : NULL;
+    return status;
 }

@@ -6,12 +6,11 @@
 
 struct gradcheck_call {
     const struct cameo_model *model;
-    struct cameo_gradcheck_options options;
+    const struct cameo_gradcheck_options *given;
     const struct cameo_feed *feeds;
     size_t n_feeds;
     cameo_gradcheck_fn *row;
     void *arg;
-    struct cm_error err;
 };
 
 static enum cm_status name_of_feed(const struct gradcheck_call *call, const struct cameo_feed *feed,
@@ -33,22 +32,21 @@ static enum cm_status name_of_feed(const struct gradcheck_call *call, const stru
 }
 
 /* A copy that strides or alignment ask for lives in arena. */
-static enum cm_status tensor_of_feed(struct gradcheck_call *call, struct cm_arena *arena,
-                                     const struct cameo_feed *feed, struct cm_tensor *out)
+static enum cm_status tensor_of_feed(struct cm_arena *arena, const struct cameo_feed *feed,
+                                     struct cm_tensor *out, struct cm_error *err)
 {
     struct cameo_tensor lent;
 
     if (feed->value) {
         const struct cm_datum *datum = cm_api_value(feed->value);
         if (datum->kind != CM_KIND_TENSOR)
-            return cm_fail(&call->err, CM_BAD_ARGUMENT,
-                           "it is fed with something that is not a tensor");
+            return cm_fail(err, CM_BAD_ARGUMENT, "it is fed with something that is not a tensor");
         *out = datum->tensor;
         return CM_OK;
     }
-    CM_TRY(cm_api_check_tensor(feed->tensor, &lent, out, &call->err));
+    CM_TRY(cm_api_check_tensor(feed->tensor, &lent, out, err));
     cm_tensor_defer(arena, out);
-    return cm_api_use_memory(&lent, out, &call->err);
+    return cm_api_use_memory(&lent, out, err);
 }
 
 struct telling {
@@ -74,45 +72,37 @@ static void tell(void *arg, const struct cm_gradcheck_row *row)
     telling->call->row(telling->call->arg, &out);
 }
 
-static enum cm_status check(struct gradcheck_call *call, struct cm_arena *arena)
+static enum cm_status gradcheck(void *arg, struct cm_arena *arena, struct cm_error *err)
 {
+    struct gradcheck_call *call = arg;
+    struct cameo_gradcheck_options given = CAMEO_GRADCHECK_OPTIONS_INIT;
     struct cm_gradcheck_feed *feeds = CM_NEW_ARRAY(arena, struct cm_gradcheck_feed, call->n_feeds);
     struct telling telling = {call, arena};
     struct cm_gradcheck_row *rows;
     size_t count;
 
+    CM_TRY(cm_api_options(&given, sizeof given, call->given, err));
     for (size_t i = 0; i < call->n_feeds; i++) {
         struct cm_tensor *value = CM_NEW(arena, struct cm_tensor);
         struct cameo_feed feed = CAMEO_FEED_INIT;
 
-        CM_TRY(cm_api_item(&feed, sizeof feed, call->feeds, i, &call->err));
-        CM_TRY(name_of_feed(call, &feed, &feeds[i].name, &call->err));
+        CM_TRY(cm_api_item(&feed, sizeof feed, call->feeds, i, err));
+        CM_TRY(name_of_feed(call, &feed, &feeds[i].name, err));
         for (size_t other = 0; other < i; other++)
             if (cm_str_equal(feeds[other].name, feeds[i].name))
-                return cm_fail(&call->err, CM_BAD_ARGUMENT, "input '%.*s' is fed twice",
+                return cm_fail(err, CM_BAD_ARGUMENT, "input '%.*s' is fed twice",
                                CM_STR_FMT(feeds[i].name));
-        CM_TRY(cm_error_context(&call->err, tensor_of_feed(call, arena, &feed, value),
-                                "input '%.*s'", CM_STR_FMT(feeds[i].name)));
+        CM_TRY(cm_error_context(err, tensor_of_feed(arena, &feed, value, err), "input '%.*s'",
+                                CM_STR_FMT(feeds[i].name)));
         feeds[i].value = value;
     }
     const struct cm_gradcheck_options options = {.feeds = feeds,
                                                  .n_feeds = call->n_feeds,
-                                                 .seed = call->options.seed,
-                                                 .samples = call->options.samples,
+                                                 .seed = given.seed,
+                                                 .samples = given.samples,
                                                  .tell = tell,
                                                  .tell_arg = &telling};
-    return cm_gradcheck(arena, call->model->file, &options, &rows, &count, &call->err);
-}
-
-static enum cm_status gradcheck_guarded(struct cm_guard *guard, void *arg)
-{
-    struct gradcheck_call *call = arg;
-    struct cm_arena scratch;
-
-    cm_arena_init(&scratch, guard);
-    const enum cm_status status = check(call, &scratch);
-    cm_arena_release(&scratch);
-    return status;
+    return cm_gradcheck(arena, call->model->file, &options, &rows, &count, err);
 }
 
 enum cameo_status cameo_model_gradcheck(const struct cameo_model *model,
@@ -124,19 +114,14 @@ enum cameo_status cameo_model_gradcheck(const struct cameo_model *model,
     CM_API_NEED_ALL(feeds, feed_count, err);
     CM_API_NEED(row, err);
     struct gradcheck_call call = {.model = model,
-                                  .options =
-                                      (struct cameo_gradcheck_options)CAMEO_GRADCHECK_OPTIONS_INIT,
+                                  .given = options,
                                   .feeds = feeds,
                                   .n_feeds = feed_count,
                                   .row = row,
                                   .arg = arg};
-    enum cm_status status = cm_api_options(&call.options, sizeof call.options, options, &call.err);
+    const enum cameo_status status = cm_api_call(model, gradcheck, &call, err);
 
-    if (status == CM_OK && !row)
-        status = cm_fail(&call.err, CM_BAD_ARGUMENT, "no function for the rows was given");
-    if (status == CM_OK)
-        status = cm_api_locked(model, gradcheck_guarded, &call, &call.err);
-    if (status == CM_OK)
+    if (status == CAMEO_OK)
         cm_api_take_over(feeds, feed_count);
-    return cm_api_done(status, &call.err, err);
+    return status;
 }

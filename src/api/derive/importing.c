@@ -8,10 +8,8 @@
 struct import_call {
     struct cameo_model *model;
     const char *path;
-    struct cameo_import_options options;
-    struct cameo_prepare_options prepare;
+    const struct cameo_import_options *given;
     struct cameo_import_report *report;
-    struct cm_error err;
 };
 
 static void tell(struct cm_arena *arena, const struct cameo_model *model,
@@ -36,31 +34,32 @@ static void tell(struct cm_arena *arena, const struct cameo_model *model,
         out->preparation = cm_api_preparation(arena, model, &from->prepare);
 }
 
-static enum cm_status import_guarded(struct cm_guard *guard, void *arg)
+static enum cm_status import_checkpoint(void *arg, struct cm_arena *scratch, struct cm_error *err)
 {
     struct import_call *call = arg;
-    const struct cameo_import_options *o = &call->options;
     struct cm_arena *arena = &call->model->arena;
-    const struct cm_saved_import_options options = {.prepare =
-                                                        cm_api_prepare_options(&call->prepare),
-                                                    .has_schedule = o->use_schedule,
-                                                    .has_clip = o->use_clip_norm,
-                                                    .has_accumulate = o->use_accumulate,
-                                                    .map = o->map,
-                                                    .settings = o->settings,
-                                                    .weights_only = o->weights_only,
-                                                    .partial = o->partial};
+    struct cameo_import_options o = CAMEO_IMPORT_OPTIONS_INIT;
+    struct cameo_prepare_options prepare;
     struct cm_saved_import_report report;
     struct cm_saved *saved;
 
-    CM_TRY(cm_saved_open_with(arena, call->path, o->allow_links ? CM_FOLLOW_LINKS : 0, &saved,
-                              &call->err));
+    (void)scratch;
+    CM_TRY(cm_api_options(&o, sizeof o, call->given, err));
+    CM_TRY(cm_api_check_prepare(&prepare, o.prepare, err));
+    const struct cm_saved_import_options options = {.prepare = cm_api_prepare_options(&prepare),
+                                                    .has_schedule = o.use_schedule,
+                                                    .has_clip = o.use_clip_norm,
+                                                    .has_accumulate = o.use_accumulate,
+                                                    .map = o.map,
+                                                    .settings = o.settings,
+                                                    .weights_only = o.weights_only,
+                                                    .partial = o.partial};
+    CM_TRY(cm_saved_open_with(arena, call->path, o.allow_links ? CM_FOLLOW_LINKS : 0, &saved, err));
     const enum cm_status status =
-        cm_saved_import(arena, call->model->file, saved, &options, &report, &call->err);
+        cm_saved_import(arena, call->model->file, saved, &options, &report, err);
     call->report = CM_NEW(arena, struct cameo_import_report);
     tell(arena, call->model, saved, &report, call->report);
-    CM_TRY(status);
-    return cm_describe_again(call->model, guard, &call->err);
+    return status;
 }
 
 enum cameo_status cameo_model_import(struct cameo_model *model, const char *path,
@@ -70,20 +69,12 @@ enum cameo_status cameo_model_import(struct cameo_model *model, const char *path
 {
     CM_API_NEED(model, err);
     CM_API_NEED(path, err);
-    struct import_call call = {.model = model,
-                               .path = path,
-                               .options = (struct cameo_import_options)CAMEO_IMPORT_OPTIONS_INIT};
+    struct import_call call = {.model = model, .path = path, .given = options};
+    const enum cameo_status status = cm_api_change_call(model, import_checkpoint, &call, err);
 
     if (report)
-        *report = NULL;
-    enum cm_status status = cm_api_options(&call.options, sizeof call.options, options, &call.err);
-    if (status == CM_OK)
-        status = cm_api_check_prepare(&call.prepare, call.options.prepare, &call.err);
-    if (status == CM_OK)
-        status = cm_api_locked(model, import_guarded, &call, &call.err);
-    if (report && status != CM_NO_MEMORY)
-        *report = call.report;
-    for (size_t i = 0; status == CM_OK && i < call.report->note_count; i++)
+        *report = status == CAMEO_NO_MEMORY ? NULL : call.report;
+    for (size_t i = 0; status == CAMEO_OK && i < call.report->note_count; i++)
         cm_api_log(model, CAMEO_LOG_INFO, "%s", call.report->notes[i].data);
-    return cm_api_done(status, &call.err, err);
+    return status;
 }

@@ -9,9 +9,8 @@
 
 struct infer_call {
     struct cameo_model *model;
-    struct cameo_infer_options options;
+    const struct cameo_infer_options *given;
     const struct cameo_inference *report;
-    struct cm_error err;
 };
 
 static const struct cameo_inference *tell(struct cm_arena *arena, const struct cameo_model *model,
@@ -47,27 +46,28 @@ static const struct cameo_inference *tell(struct cm_arena *arena, const struct c
     return report;
 }
 
-static enum cm_status infer_guarded(struct cm_guard *guard, void *arg)
+static enum cm_status infer(void *arg, struct cm_arena *scratch, struct cm_error *err)
 {
     struct infer_call *call = arg;
     struct cm_arena *arena = &call->model->arena;
-    const struct cm_infer_model_options options = {
-        .import = cm_lower_import_as,
-        .registry = cm_api_operators(call->options.registry, call->model->file),
-        .strict = call->options.strict,
-        .list_values = call->options.list_values,
-        .partial = call->options.partial,
-        .open_inputs = call->options.open_inputs,
-    };
+    struct cameo_infer_options given = CAMEO_INFER_OPTIONS_INIT;
     struct cm_infer_report report;
 
+    (void)scratch;
+    CM_TRY(cm_api_options(&given, sizeof given, call->given, err));
+    const struct cm_infer_model_options options = {
+        .import = cm_lower_import_as,
+        .registry = cm_api_operators(given.registry, call->model->file),
+        .strict = given.strict,
+        .list_values = given.list_values,
+        .partial = given.partial,
+        .open_inputs = given.open_inputs,
+    };
     if (!options.registry)
-        return cm_fail(&call->err, CM_NO_MEMORY, "no memory for the operators");
-    const enum cm_status status =
-        cm_infer_model(arena, call->model->file, &options, &report, &call->err);
+        return cm_fail(err, CM_NO_MEMORY, "no memory for the operators");
+    const enum cm_status status = cm_infer_model(arena, call->model->file, &options, &report, err);
     call->report = tell(arena, call->model, &report);
-    CM_TRY(status);
-    return cm_describe_again(call->model, guard, &call->err);
+    return status;
 }
 
 enum cameo_status cameo_model_infer(struct cameo_model *model,
@@ -75,39 +75,34 @@ enum cameo_status cameo_model_infer(struct cameo_model *model,
                                     const struct cameo_inference **report, struct cameo_error *err)
 {
     CM_API_NEED(model, err);
-    struct infer_call call = {.model = model,
-                              .options = (struct cameo_infer_options)CAMEO_INFER_OPTIONS_INIT};
+    struct infer_call call = {.model = model, .given = options};
+    const enum cameo_status status = cm_api_change_call(model, infer, &call, err);
 
     if (report)
-        *report = NULL;
-    enum cm_status status = cm_api_options(&call.options, sizeof call.options, options, &call.err);
-    if (status == CM_OK)
-        status = cm_api_locked(model, infer_guarded, &call, &call.err);
-    if (report && status != CM_NO_MEMORY)
-        *report = call.report;
-    return cm_api_done(status, &call.err, err);
+        *report = status == CAMEO_NO_MEMORY ? NULL : call.report;
+    return status;
 }
 
 struct erase_call {
     struct cameo_model *model;
     bool ranks;
-    struct cm_error err;
 };
 
-static enum cm_status erase_guarded(struct cm_guard *guard, void *arg)
+static enum cm_status erase(void *arg, struct cm_arena *scratch, struct cm_error *err)
 {
-    struct erase_call *call = arg;
+    const struct erase_call *call = arg;
 
+    (void)scratch;
+    (void)err;
     cm_erase_shapes(&call->model->file->model, call->ranks);
-    return cm_describe_again(call->model, guard, &call->err);
+    return CM_OK;
 }
 
 enum cameo_status cameo_model_erase_shapes(struct cameo_model *model, bool ranks,
                                            struct cameo_error *err)
 {
     CM_API_NEED(model, err);
-    struct erase_call call = {.model = model, .ranks = ranks};
-    const enum cm_status status = cm_api_locked(model, erase_guarded, &call, &call.err);
+    struct erase_call call = {model, ranks};
 
-    return cm_api_done(status, &call.err, err);
+    return cm_api_change_call(model, erase, &call, err);
 }

@@ -37,13 +37,13 @@ bool cameo_prepare_pass(size_t index, struct cameo_pass *out)
 
 struct optimize_call {
     const struct cameo_model *from;
-    struct cameo_model *made;
+    const struct cameo_optimize_options *given;
     struct cameo_optimize_options options;
-    struct cameo_optimization *report; /* in the arena of made */
+    struct cm_arena *arena; /* of the model that is made */
+    struct cameo_optimization *report;
     const struct cameo_pass_result **passes;
     struct cm_model_file *file; /* of from, or a copy with training mode turned off */
     struct cm_modes modes;
-    struct cm_error err;
 };
 
 /* Notes what a pass did. */
@@ -56,7 +56,7 @@ static enum cm_status note_pass(void *arg, const struct cm_lower_report *pass,
     (void)graph;
     (void)err;
     if (report->pass_count < cm_pass_count) {
-        struct cameo_pass_result *row = CM_NEW(&call->made->arena, struct cameo_pass_result);
+        struct cameo_pass_result *row = CM_NEW(call->arena, struct cameo_pass_result);
         *row = (struct cameo_pass_result){pass->pass, pass->skipped, pass->nodes_before,
                                           pass->nodes_after};
         call->passes[report->pass_count++] = row;
@@ -83,26 +83,26 @@ static enum cm_status tidy(void *arg, struct cm_graph *graph, bool is_body, stru
     return cm_lower_tidy(graph, &options, is_body, err);
 }
 
-static enum cm_status lower(struct optimize_call *call, struct cm_graph **graph)
+static enum cm_status lower(struct optimize_call *call, struct cm_graph **graph,
+                            struct cm_error *err)
 {
     const struct cm_model_file *file = call->file;
-    struct cm_arena *arena = &call->made->arena;
     const struct cm_lower_options lower = lower_options(call);
 
-    CM_TRY(cm_lower_check(&lower, &call->err));
+    CM_TRY(cm_lower_check(&lower, err));
     const struct cm_registry *registry = cm_api_operators(call->options.registry, file);
     if (!registry)
-        return cm_fail(&call->err, CM_NO_MEMORY, "no memory for the operators");
+        return cm_fail(err, CM_NO_MEMORY, "no memory for the operators");
     struct cm_module *module = cm_module_new(
-        arena, &(struct cm_module_options){.registry = registry, .files = file->files});
-    CM_TRY(cm_lower_import(module, &file->model, &lower, graph, &call->err));
-    return cm_lower_graph(*graph, &lower, &call->err);
+        call->arena, &(struct cm_module_options){.registry = registry, .files = file->files});
+    CM_TRY(cm_lower_import(module, &file->model, &lower, graph, err));
+    return cm_lower_graph(*graph, &lower, err);
 }
 
 /* Passes see the model with training mode off; the caller's own is not changed. */
 static void turn_off_modes(struct optimize_call *call)
 {
-    struct cm_arena *arena = &call->made->arena;
+    struct cm_arena *arena = call->arena;
 
     call->file = call->from->file;
     if (call->options.as_is)
@@ -117,7 +117,7 @@ static void turn_off_modes(struct optimize_call *call)
 static const struct cameo_text *tell_changes(const struct optimize_call *call,
                                              const struct cm_write_report *from, size_t *count)
 {
-    struct cm_arena *arena = &call->made->arena;
+    struct cm_arena *arena = call->arena;
     struct cameo_text *list = CM_NEW_ARRAY(arena, struct cameo_text, call->modes.changes.count + 2);
     *count = 0;
     for (size_t i = 0; i < call->modes.changes.count; i++)
@@ -137,34 +137,37 @@ static const struct cameo_text *tell_changes(const struct optimize_call *call,
     return list;
 }
 
-static enum cm_status optimize_guarded(struct cm_guard *guard, void *arg)
+static enum cm_status optimize(void *arg, struct cameo_model *made, struct cm_arena *scratch,
+                               struct cm_error *err)
 {
     struct optimize_call *call = arg;
-    struct cm_arena *arena = &call->made->arena;
     const struct cm_write_options write = {
         .tidy = tidy, .tidy_arg = call, .portable = call->options.portable};
     struct cm_write_report written;
     struct cm_graph *graph;
 
-    cm_arena_init(arena, guard);
+    (void)scratch;
+    call->options = (struct cameo_optimize_options)CAMEO_OPTIMIZE_OPTIONS_INIT;
+    CM_TRY(cm_api_options(&call->options, sizeof call->options, call->given, err));
     if (call->from->file->model.training_info.count)
-        return cm_fail(&call->err, CM_BAD_ARGUMENT,
+        return cm_fail(err, CM_BAD_ARGUMENT,
                        "the model carries its training: strip it, or write its step, and optimize "
                        "that");
-    struct cameo_optimization *report = call->report = CM_NEW(arena, struct cameo_optimization);
+    call->arena = &made->arena;
+    struct cameo_optimization *report = call->report =
+        CM_NEW(call->arena, struct cameo_optimization);
     report->passes = call->passes =
-        CM_NEW_ARRAY(arena, const struct cameo_pass_result *, cm_pass_count);
+        CM_NEW_ARRAY(call->arena, const struct cameo_pass_result *, cm_pass_count);
     turn_off_modes(call);
-    CM_TRY(lower(call, &graph));
-    CM_TRY(
-        cm_write_model(graph, call->file, &write, arena, &call->made->file, &written, &call->err));
-    call->made->file->to_ship = true;
+    CM_TRY(lower(call, &graph, err));
+    CM_TRY(cm_write_model(graph, call->file, &write, call->arena, &made->file, &written, err));
+    made->file->to_ship = true;
     report->nodes_before = cm_count_nodes(&call->from->file->model.graph->node);
     report->nodes = written.nodes;
     report->nodes_inlined = written.nodes_inlined;
     report->function_count = written.functions;
     report->changes = tell_changes(call, &written, &report->change_count);
-    return cm_describe_again(call->made, guard, &call->err);
+    return CM_OK;
 }
 
 enum cameo_status cameo_model_optimize(const struct cameo_model *model,
@@ -175,19 +178,10 @@ enum cameo_status cameo_model_optimize(const struct cameo_model *model,
 {
     CM_API_NEED(model, err);
     CM_API_NEED(out, err);
-    struct optimize_call call = {
-        .from = model, .options = (struct cameo_optimize_options)CAMEO_OPTIMIZE_OPTIONS_INIT};
+    struct optimize_call call = {.from = model, .given = options};
+    const enum cameo_status status = cm_api_derive_call(model, optimize, &call, out, err);
 
-    *out = NULL;
     if (report)
-        *report = NULL;
-    enum cm_status status = cm_api_options(&call.options, sizeof call.options, options, &call.err);
-    if (status == CM_OK)
-        status = cm_api_derive(model, optimize_guarded, &call, &call.made, &call.err);
-    if (status == CM_OK) {
-        *out = call.made;
-        if (report)
-            *report = call.report;
-    }
-    return cm_api_done(status, &call.err, err);
+        *report = status == CAMEO_OK ? call.report : NULL;
+    return status;
 }

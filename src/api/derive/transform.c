@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/api.h"
 
-#include "base/memory.h"
 #include "train/prepare/prepare.h"
 #include "train/step.h"
 
@@ -10,26 +9,10 @@
 
 struct prepare_call {
     struct cameo_model *model;
-    struct cameo_prepare_options options;
+    const struct cameo_prepare_options *options;
     const struct cameo_preparation *report;
-    struct cm_error err;
+    const struct cm_prepared_training *made;
 };
-
-enum cm_status cm_describe_again(struct cameo_model *model, struct cm_guard *guard,
-                                 struct cm_error *err)
-{
-    struct cm_arena scratch;
-
-    model->summary = (struct cameo_summary){0};
-    model->by_name = (struct cm_map){0};
-    model->prepared = NULL;
-    model->graphs = NULL;
-    model->inputs = model->outputs = NULL;
-    cm_arena_init(&scratch, guard);
-    const enum cm_status status = cm_describe_model(model, &scratch, err);
-    cm_arena_release(&scratch);
-    return status;
-}
 
 const struct cameo_text *cm_api_notes(struct cm_arena *arena, const struct cm_findings *list,
                                       size_t *count)
@@ -117,20 +100,20 @@ struct cm_prepare_options cm_api_prepare_options(const struct cameo_prepare_opti
                                        .class_weight_count = o->class_weight_count};
 }
 
-static enum cm_status prepare_guarded(struct cm_guard *guard, void *arg)
+static enum cm_status prepare(void *arg, struct cm_arena *scratch, struct cm_error *err)
 {
     struct prepare_call *call = arg;
-    const struct cm_prepare_options options = cm_api_prepare_options(&call->options);
-    struct cm_prepare_report report;
     struct cm_arena *arena = &call->model->arena;
+    struct cameo_prepare_options all;
+    struct cm_prepare_report report;
 
-    const enum cm_status status =
-        cm_prepare(arena, call->model->file, &options, &report, &call->err);
+    (void)scratch;
+    CM_TRY(cm_api_check_prepare(&all, call->options, err));
+    const struct cm_prepare_options options = cm_api_prepare_options(&all);
+    const enum cm_status status = cm_prepare(arena, call->model->file, &options, &report, err);
     call->report = cm_api_preparation(arena, call->model, &report);
-    CM_TRY(status);
-    CM_TRY(cm_describe_again(call->model, guard, &call->err));
-    call->model->prepared = report.made;
-    return CM_OK;
+    call->made = report.made;
+    return status;
 }
 
 enum cm_status cm_api_check_prepare(struct cameo_prepare_options *out,
@@ -152,99 +135,67 @@ enum cameo_status cameo_model_prepare(struct cameo_model *model,
                                       struct cameo_error *err)
 {
     CM_API_NEED(model, err);
-    struct prepare_call call = {.model = model};
+    struct prepare_call call = {.model = model, .options = options};
+    const enum cameo_status status = cm_api_change_call(model, prepare, &call, err);
 
     if (report)
-        *report = NULL;
-    enum cm_status status = cm_api_check_prepare(&call.options, options, &call.err);
-    if (status == CM_OK)
-        status = cm_api_locked(model, prepare_guarded, &call, &call.err);
-    if (report && status != CM_NO_MEMORY)
-        *report = call.report;
-    for (size_t i = 0; status == CM_OK && i < call.report->change_count; i++)
+        *report = status == CAMEO_NO_MEMORY ? NULL : call.report;
+    if (status != CAMEO_OK)
+        return status;
+    model->prepared = call.made;
+    for (size_t i = 0; i < call.report->change_count; i++)
         cm_api_log(model, CAMEO_LOG_INFO, "%s", call.report->changes[i].data);
-    for (size_t i = 0; status == CM_OK && i < call.report->choice_count; i++)
+    for (size_t i = 0; i < call.report->choice_count; i++)
         cm_api_log(model, CAMEO_LOG_DEBUG, "'%s' is %s: %s", call.report->choices[i]->name.data,
                    call.report->choices[i]->trained ? "trained" : "left as it is",
                    call.report->choices[i]->reason.data);
-    return cm_api_done(status, &call.err, err);
+    return CAMEO_OK;
 }
 
 /* ---- new models ---- */
 
 struct derive_call {
     const struct cameo_model *from;
-    struct cameo_model *made;
-    const char *of; /* NULL: the training step */
+    const char *of;
     const char *const *wrt;
     size_t n_wrt;
     struct cm_step_options options;
-    struct cm_error err;
 };
 
-static enum cm_status derive_guarded(struct cm_guard *guard, void *arg)
+static enum cm_status make_step(void *arg, struct cameo_model *made, struct cm_arena *scratch,
+                                struct cm_error *err)
 {
-    struct derive_call *call = arg;
-    struct cm_arena *arena = &call->made->arena;
-    const struct cm_model_file *file = call->from->file;
+    const struct derive_call *call = arg;
+    struct cm_model_file *today;
 
-    cm_arena_init(arena, guard);
-    if (!call->of) {
-        struct cm_model_file *today;
-
-        CM_TRY(cm_api_today(call->from->file, arena, &today, &call->err));
-        CM_TRY(cm_step_model(arena, today, &call->options, &call->made->file, &call->err));
-    } else {
-        struct cm_str *wrt = CM_NEW_ARRAY(arena, struct cm_str, call->n_wrt);
-        for (size_t i = 0; i < call->n_wrt; i++)
-            wrt[i] = cm_arena_str(arena, cm_str(call->wrt[i]));
-        CM_TRY(cm_grad_model(arena, file, cm_str(call->of), wrt, call->n_wrt, &call->options,
-                             &call->made->file, &call->err));
-    }
-    return cm_describe_again(call->made, guard, &call->err);
+    (void)scratch;
+    CM_TRY(cm_api_today(call->from->file, &made->arena, &today, err));
+    return cm_step_model(&made->arena, today, &call->options, &made->file, err);
 }
 
-enum cm_status cm_api_derive(const struct cameo_model *from, cm_guarded_fn *fn, void *arg,
-                             struct cameo_model **made, struct cm_error *err)
+static enum cm_status make_gradient(void *arg, struct cameo_model *made, struct cm_arena *scratch,
+                                    struct cm_error *err)
 {
-    *made = cm_calloc(1, sizeof **made);
-    if (!*made || !cm_api_lock_init(&(*made)->lock)) {
-        cm_free(*made);
-        *made = NULL;
-        return cm_fail(err, CM_NO_MEMORY, "no memory for a model");
-    }
-    (*made)->log = from->log;
-    const enum cm_status status = cm_api_locked(from, fn, arg, err);
-    if (status) {
-        cameo_model_free(*made);
-        *made = NULL;
-    } else
-        (*made)->file->registry = from->file->registry;
-    return status;
+    const struct derive_call *call = arg;
+    struct cm_arena *arena = &made->arena;
+    struct cm_str *wrt = CM_NEW_ARRAY(arena, struct cm_str, call->n_wrt);
+
+    (void)scratch;
+    if (!call->n_wrt)
+        return cm_fail(err, CM_BAD_ARGUMENT, "the values to differentiate by are missing");
+    for (size_t i = 0; i < call->n_wrt; i++)
+        wrt[i] = cm_arena_str(arena, cm_str(call->wrt[i]));
+    return cm_grad_model(arena, call->from->file, cm_str(call->of), wrt, call->n_wrt,
+                         &call->options, &made->file, err);
 }
 
-static enum cameo_status derive(struct derive_call *call, struct cameo_model **out,
-                                struct cameo_error *err)
+static enum cm_status copy(void *from, struct cameo_model *made, struct cm_arena *scratch,
+                           struct cm_error *err)
 {
-    const enum cm_status status =
-        cm_api_derive(call->from, derive_guarded, call, &call->made, &call->err);
-    *out = call->made;
-    return cm_api_done(status, &call->err, err);
-}
-
-struct copy_call {
-    const struct cameo_model *from;
-    struct cameo_model *made;
-    struct cm_error err;
-};
-
-static enum cm_status copy_guarded(struct cm_guard *guard, void *arg)
-{
-    struct copy_call *call = arg;
-
-    cm_arena_init(&call->made->arena, guard);
-    call->made->file = cm_model_copy(&call->made->arena, call->from->file);
-    return cm_describe_again(call->made, guard, &call->err);
+    (void)scratch;
+    (void)err;
+    made->file = cm_model_copy(&made->arena, ((const struct cameo_model *)from)->file);
+    return CM_OK;
 }
 
 enum cameo_status cameo_model_copy(const struct cameo_model *model, struct cameo_model **out,
@@ -252,12 +203,7 @@ enum cameo_status cameo_model_copy(const struct cameo_model *model, struct cameo
 {
     CM_API_NEED(model, err);
     CM_API_NEED(out, err);
-    struct copy_call call = {.from = model};
-
-    *out = NULL;
-    const enum cm_status status = cm_api_derive(model, copy_guarded, &call, &call.made, &call.err);
-    *out = call.made;
-    return cm_api_done(status, &call.err, err);
+    return cm_api_derive_call(model, copy, (void *)(uintptr_t)model, out, err);
 }
 
 enum cameo_status cameo_model_step(const struct cameo_model *model, bool portable,
@@ -267,7 +213,7 @@ enum cameo_status cameo_model_step(const struct cameo_model *model, bool portabl
     CM_API_NEED(out, err);
     struct derive_call call = {.from = model, .options = {.portable = portable}};
 
-    return derive(&call, out, err);
+    return cm_api_derive_call(model, make_step, &call, out, err);
 }
 
 enum cameo_status cameo_model_gradient(const struct cameo_model *model, const char *of,
@@ -281,11 +227,5 @@ enum cameo_status cameo_model_gradient(const struct cameo_model *model, const ch
     struct derive_call call = {
         .from = model, .of = of, .wrt = wrt, .n_wrt = wrt_count, .options = {.portable = portable}};
 
-    *out = NULL;
-    if (!of || !wrt || wrt_count == 0)
-        return cm_api_done(
-            cm_fail(&call.err, CM_BAD_ARGUMENT,
-                    "the value to differentiate, or the values to differentiate by, are missing"),
-            &call.err, err);
-    return derive(&call, out, err);
+    return cm_api_derive_call(model, make_gradient, &call, out, err);
 }

@@ -20,7 +20,7 @@ struct section {
     const struct cm_schema *schema, *asked; /* the newest version, and that of the opset */
     struct cm_str entry;
     enum cm_status status;
-    struct cm_error err;
+    struct cm_error *err;
 };
 
 /* Remembers the first failure. */
@@ -34,7 +34,7 @@ CM_PRINTF(2, 3) static void say(struct section *s, const char *format, ...)
     va_end(args);
     if (s->status == CM_OK)
         s->status = cm_api_write(
-            &s->writer, text, (size_t)size < sizeof text ? (size_t)size : sizeof text - 1, &s->err);
+            &s->writer, text, (size_t)size < sizeof text ? (size_t)size : sizeof text - 1, s->err);
 }
 
 /* ---- which operator ---- */
@@ -69,20 +69,20 @@ static enum cm_status find_operator(struct section *s)
             near ? cm_arena_printf(s->arena, "; did you mean '%s' of domain '%s'?", near->name,
                                    domain_name(near))
                  : CM_STR("");
-        return cm_fail(&s->err, CM_NOT_FOUND, "there is no operator '%s'%s%s%s%s", s->name,
+        return cm_fail(s->err, CM_NOT_FOUND, "there is no operator '%s'%s%s%s%s", s->name,
                        s->domain ? " in domain '" : "", s->domain ? s->domain : "",
                        s->domain ? "'" : "", cm_str_text(known));
     }
     const int64_t newest = cm_schema_newest_opset(cm_str(s->schema->domain));
     if (s->opset > newest)
-        return cm_fail(&s->err, CM_NOT_FOUND,
+        return cm_fail(s->err, CM_NOT_FOUND,
                        "opset %lld of domain '%s' is not known; the newest known is %lld",
                        (long long)s->opset, domain_name(s->schema), (long long)newest);
     s->asked = s->opset
                    ? cm_schema_find(cm_str(s->schema->domain), cm_str(s->schema->name), s->opset)
                    : s->schema;
     if (s->opset < 0 || !s->asked)
-        return cm_fail(&s->err, CM_NOT_FOUND, "opset %lld of domain '%s' has no operator '%s'",
+        return cm_fail(s->err, CM_NOT_FOUND, "opset %lld of domain '%s' has no operator '%s'",
                        (long long)s->opset, domain_name(s->schema), s->schema->name);
     s->entry = cm_gradient_entry(s->arena, cm_str(domain_name(s->schema)), cm_str(s->schema->name));
     return CM_OK;
@@ -225,7 +225,7 @@ static enum cm_status say_graph(struct section *s, const struct cm_graph_proto *
     say(s, "\n```\n");
     CM_TRY(s->status);
     CM_TRY(cm_syntax_print_graph(graph, &(struct cm_syntax_options){0}, cm_api_write, &s->writer,
-                                 &s->err));
+                                 s->err));
     say(s, "```\n");
     return s->status;
 }
@@ -235,7 +235,7 @@ static enum cm_status say_gradient(struct section *s)
     struct cm_operator_gradient gradient;
     struct cm_operand_names whole = {0};
 
-    CM_TRY(cm_operator_gradient(s->arena, s->schema, example_of(s), &gradient, &s->err));
+    CM_TRY(cm_operator_gradient(s->arena, s->schema, example_of(s), &gradient, s->err));
     say_lines(s, "is", "    %.*s\n");
     if (has_line(s, "is"))
         say(s, "\n");
@@ -259,33 +259,27 @@ static enum cm_status say_definition(struct section *s)
     struct cm_graph_proto graph = {0};
     size_t nodes;
 
-    CM_TRY(cm_operator_definition(s->arena, s->schema, example_of(s), &graph, &nodes, &s->err));
+    CM_TRY(cm_operator_definition(s->arena, s->schema, example_of(s), &graph, &nodes, s->err));
     if (!nodes)
         return s->status;
     say(s, "Defined by standard operators:\n");
     return say_graph(s, &graph, nodes);
 }
 
-static enum cm_status describe_guarded(struct cm_guard *guard, void *arg)
+static enum cm_status describe(void *arg, struct cm_arena *arena, struct cm_error *err)
 {
     struct section *s = arg;
-    struct cm_arena arena;
 
-    cm_arena_init(&arena, guard);
-    s->arena = &arena;
-    enum cm_status status = find_operator(s);
-    if (status == CM_OK) {
-        const enum way way = find_way(s->schema);
-        say_version(s, way);
-        if (way == WAY_NONE || way == WAY_REPLACED)
-            say_none(s);
-        if (strcmp(s->schema->domain, "ai.cameo") == 0 && !has_line(s, "none"))
-            status = say_definition(s);
-        else if (way == WAY_RULE || way == WAY_BODY)
-            status = say_gradient(s);
-    }
-    cm_arena_release(&arena);
-    return status ? status : s->status;
+    s->arena = arena;
+    s->err = err;
+    CM_TRY(find_operator(s));
+    const enum way way = find_way(s->schema);
+    say_version(s, way);
+    if (way == WAY_NONE || way == WAY_REPLACED)
+        say_none(s);
+    if (strcmp(s->schema->domain, "ai.cameo") == 0 && !has_line(s, "none"))
+        return say_definition(s);
+    return way == WAY_RULE || way == WAY_BODY ? say_gradient(s) : s->status;
 }
 
 enum cameo_status cameo_operator_gradient(const char *domain, const char *name, int64_t opset,
@@ -294,7 +288,6 @@ enum cameo_status cameo_operator_gradient(const char *domain, const char *name, 
     CM_API_NEED(name, err);
     CM_API_NEED(write, err);
     struct section s = {.domain = domain, .name = name, .opset = opset, .writer = {write, to}};
-    const enum cm_status status = cm_guarded(0, &s.err, describe_guarded, &s);
 
-    return cm_api_done(status, &s.err, err);
+    return cm_api_call(NULL, describe, &s, err);
 }

@@ -199,21 +199,14 @@ static struct translation translate(struct cm_arena *arena, const struct cm_outl
     return t;
 }
 
-struct graph_call {
-    struct cameo_model *model;
-    struct cm_error err;
-};
-
-static enum cm_status gather_guarded(struct cm_guard *guard, void *arg)
+static void gather(struct cameo_model *model)
 {
-    struct cameo_model *model = ((struct graph_call *)arg)->model;
     const struct cm_model_proto *proto = &model->file->model;
     struct cm_arena *arena = &model->arena;
     const size_t entries = proto->training_info.count;
 
-    (void)guard;
     if (model->graphs)
-        return CM_OK;
+        return;
     const struct cm_outlines *outlines = cm_outlines_new(arena, proto);
     const struct translation t = translate(arena, outlines);
     struct cm_api_graphs *graphs = CM_NEW(arena, struct cm_api_graphs);
@@ -222,7 +215,6 @@ static enum cm_status gather_guarded(struct cm_guard *guard, void *arg)
     graphs->initializations = graphs_of(&t, outlines->initializations, entries);
     graphs->algorithms = graphs_of(&t, outlines->algorithms, entries);
     model->graphs = graphs;
-    return CM_OK;
 }
 
 static const struct cameo_graph *pick(const struct cameo_model *model, enum cameo_graph_kind kind,
@@ -243,20 +235,36 @@ static const struct cameo_graph *pick(const struct cameo_model *model, enum came
     return NULL;
 }
 
+struct graph_call {
+    struct cameo_model *model;
+    enum cameo_graph_kind kind;
+    size_t index;
+    const struct cameo_graph **out;
+};
+
+static enum cm_status find_graph(void *arg, struct cm_arena *scratch, struct cm_error *err)
+{
+    const struct graph_call *call = arg;
+
+    (void)scratch;
+    gather(call->model);
+    *call->out = pick(call->model, call->kind, call->index);
+    if (!*call->out)
+        return cm_fail(err, CM_NOT_FOUND, "the model has no graph %zu of kind %d", call->index,
+                       (int)call->kind);
+    return CM_OK;
+}
+
 enum cameo_status cameo_model_graph(const struct cameo_model *model, enum cameo_graph_kind kind,
                                     size_t index, const struct cameo_graph **out,
                                     struct cameo_error *err)
 {
     CM_API_NEED(model, err);
     CM_API_NEED(out, err);
-    struct graph_call call = {.model = (struct cameo_model *)(uintptr_t)model};
-    enum cm_status status = cm_api_locked(model, gather_guarded, &call, &call.err);
+    struct graph_call call = {(struct cameo_model *)(uintptr_t)model, kind, index, out};
 
-    *out = status == CM_OK ? pick(model, kind, index) : NULL;
-    if (status == CM_OK && !*out)
-        status = cm_fail(&call.err, CM_NOT_FOUND, "the model has no graph %zu of kind %d", index,
-                         (int)kind);
-    return cm_api_done(status, &call.err, err);
+    *out = NULL;
+    return cm_api_call(model, find_graph, &call, err);
 }
 
 /* ---- asking ---- */
@@ -314,20 +322,30 @@ const struct cameo_edge *cameo_graph_find_edge(const struct cameo_graph *graph, 
 
 struct tensor_call {
     const struct cameo_model *model;
-    const struct cm_tensor_proto *proto;
-    struct cm_datum made;
-    struct cm_error err;
+    const struct cameo_node_attribute *attribute;
+    size_t index;
+    struct cameo_value **out;
 };
 
-static enum cm_status load_guarded(struct cm_guard *guard, void *arg)
+static enum cm_status load_tensor(void *arg, struct cm_arena *scratch, struct cm_error *err)
 {
-    struct tensor_call *call = arg;
+    const struct tensor_call *call = arg;
+    const struct cm_attribute_proto *from = ((const struct attribute_row *)call->attribute)->proto;
+    struct cm_datum made = {.kind = CM_KIND_TENSOR};
 
-    (void)guard;
-    CM_TRY(cm_tensor_proto_load(call->proto, call->model->file->files, &call->made.tensor,
-                                &call->err));
-    call->made.kind = CM_KIND_TENSOR;
-    return cm_api_own(&call->made, &call->err);
+    (void)scratch;
+    if (call->index >= call->attribute->tensor_count)
+        return cm_fail(err, CM_NOT_FOUND, "attribute '%.200s' has %zu tensors",
+                       call->attribute->name.data, call->attribute->tensor_count);
+    CM_TRY(cm_tensor_proto_load(from->t && call->index == 0
+                                    ? from->t
+                                    : &from->tensors.items[call->index - (from->t != NULL)],
+                                call->model->file->files, &made.tensor, err));
+    enum cm_status status = cm_api_own(&made, err);
+    if (status == CM_OK)
+        status = cm_api_take(&made, call->out, err);
+    cm_datum_drop(&made);
+    return status;
 }
 
 enum cameo_status cameo_attribute_tensor(const struct cameo_model *model,
@@ -337,19 +355,8 @@ enum cameo_status cameo_attribute_tensor(const struct cameo_model *model,
     CM_API_NEED(model, err);
     CM_API_NEED(attribute, err);
     CM_API_NEED(out, err);
-    const struct cm_attribute_proto *from = ((const struct attribute_row *)attribute)->proto;
-    struct tensor_call call = {.model = model};
-    enum cm_status status;
+    struct tensor_call call = {model, attribute, index, out};
 
     *out = NULL;
-    if (index >= attribute->tensor_count)
-        return cm_api_done(cm_fail(&call.err, CM_NOT_FOUND, "attribute '%.200s' has %zu tensors",
-                                   attribute->name.data, attribute->tensor_count),
-                           &call.err, err);
-    call.proto = from->t && index == 0 ? from->t : &from->tensors.items[index - (from->t != NULL)];
-    status = cm_api_locked(model, load_guarded, &call, &call.err);
-    if (status == CM_OK)
-        status = cm_api_take(&call.made, out, &call.err);
-    cm_datum_drop(&call.made);
-    return cm_api_done(status, &call.err, err);
+    return cm_api_call(model, load_tensor, &call, err);
 }

@@ -70,16 +70,15 @@ static void note_graph(struct note_list *list, const struct cm_graph_proto *grap
         note_nodes(list, "graph", graph->name, &graph->node);
 }
 
-static enum cm_status note_guarded(struct cm_guard *guard, void *arg)
+static enum cm_status note_all(void *arg, struct cm_arena *scratch, struct cm_error *err)
 {
     struct cameo_model *model = arg;
     const struct cm_model_proto *proto = &model->file->model;
-    struct cm_arena scratch;
-    struct note_list list = {model, &scratch};
+    struct note_list list = {model, scratch};
 
+    (void)err;
     if (model->has_notes)
         return CM_OK;
-    cm_arena_init(&scratch, guard);
     model->note_count = 0; /* of an attempt that ran out of memory */
     note_blocks(&list, proto);
     note_graph(&list, proto->graph);
@@ -91,7 +90,6 @@ static enum cm_status note_guarded(struct cm_guard *guard, void *arg)
         note_graph(&list, proto->training_info.items[i].algorithm);
     }
     model->has_notes = true;
-    cm_arena_release(&scratch);
     return CM_OK;
 }
 
@@ -106,10 +104,7 @@ void cm_api_saw_order(struct cameo_model *model, const struct cm_module *module)
 
 const struct cameo_text *cameo_model_note(const struct cameo_model *model, size_t index)
 {
-    struct cm_error ignored = {0};
-
-    if (!model || cm_api_locked(model, note_guarded, (struct cameo_model *)(uintptr_t)model,
-                                &ignored) != CM_OK)
+    if (!model || cm_api_call(model, note_all, (void *)(uintptr_t)model, NULL) != CAMEO_OK)
         return NULL;
     return index < model->note_count ? &model->notes[index] : NULL;
 }

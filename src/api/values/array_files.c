@@ -142,23 +142,17 @@ struct save_call {
     const char *const *names;
     const struct cameo_value *const *values;
     size_t count;
-    struct cm_error err;
 };
 
-static enum cm_status save_guarded(struct cm_guard *guard, void *arg)
+static enum cm_status save(void *arg, struct cm_arena *scratch, struct cm_error *err)
 {
-    struct save_call *call = arg;
-    struct cm_arena scratch;
+    const struct save_call *call = arg;
+    struct cm_array *items = CM_NEW_ARRAY(scratch, struct cm_array, call->count);
 
-    cm_arena_init(&scratch, guard);
-    struct cm_array *items = CM_NEW_ARRAY(&scratch, struct cm_array, call->count);
     for (size_t i = 0; i < call->count; i++) /* borrowed for the call */
         items[i] = (struct cm_array){.name = cm_str(call->names ? call->names[i] : NULL),
                                      .value = *cm_api_value(call->values[i])};
-    const enum cm_status status =
-        cm_arrays_save(&scratch, call->path, items, call->count, &call->err);
-    cm_arena_release(&scratch);
-    return status;
+    return cm_arrays_save(scratch, call->path, items, call->count, err);
 }
 
 enum cameo_status cameo_arrays_save(const char *path, const char *const *names,
@@ -167,9 +161,7 @@ enum cameo_status cameo_arrays_save(const char *path, const char *const *names,
 {
     CM_API_NEED(path, err);
     CM_API_NEED_ALL(values, count, err);
-    struct save_call call = {.path = path, .names = names, .values = values, .count = count};
-    const enum cm_status status = path ? cm_guarded(0, &call.err, save_guarded, &call)
-                                       : cm_fail(&call.err, CM_BAD_ARGUMENT, "no path was given");
+    struct save_call call = {path, names, values, count};
 
-    return cm_api_done(status, &call.err, err);
+    return cm_api_call(NULL, save, &call, err);
 }

@@ -45,27 +45,20 @@ struct view_call {
     const struct cameo_model *model;
     size_t index;
     struct cm_tensor tensor;
-    struct cm_error *err;
 };
 
-static enum cm_status view_guarded(struct cm_guard *guard, void *arg)
+static enum cm_status load(void *arg, struct cm_arena *scratch, struct cm_error *err)
 {
     struct view_call *call = arg;
-
-    (void)guard;
-    return cm_tensor_proto_load(call->model->slots[call->index].proto, call->model->file->files,
-                                &call->tensor, call->err);
-}
-
-static enum cm_status view(struct view_call *call)
-{
     const struct cameo_initializer *row = cameo_model_initializer(call->model, call->index);
 
+    (void)scratch;
     if (!row)
-        return cm_fail(call->err, CM_NOT_FOUND, "there is no initializer %zu", call->index);
+        return cm_fail(err, CM_NOT_FOUND, "there is no initializer %zu", call->index);
     if (row->sparse)
-        return cm_fail(call->err, CM_UNSUPPORTED, "initializer '%.200s' is sparse", row->name.data);
-    return cm_api_locked(call->model, view_guarded, call, call->err);
+        return cm_fail(err, CM_UNSUPPORTED, "initializer '%.200s' is sparse", row->name.data);
+    return cm_tensor_proto_load(call->model->slots[call->index].proto, call->model->file->files,
+                                &call->tensor, err);
 }
 
 enum cameo_status cameo_initializer_difference(const struct cameo_model *a, size_t index_a,
@@ -79,13 +72,13 @@ enum cameo_status cameo_initializer_difference(const struct cameo_model *a, size
     CM_API_NEED(out, err);
     struct cm_difference d = {0};
     struct cm_error why = {0};
-    struct view_call x = {a, index_a, {0}, &why}, y = {b, index_b, {0}, &why};
+    struct view_call x = {a, index_a, {0}}, y = {b, index_b, {0}};
     enum cm_status status = cm_api_check_out(out, &why);
 
     if (status == CM_OK)
-        status = view(&x);
+        status = cm_api_guarded(a, load, &x, &why);
     if (status == CM_OK)
-        status = view(&y);
+        status = cm_api_guarded(b, load, &y, &why);
     if (status == CM_OK)
         status = cm_tensor_difference(&x.tensor, &y.tensor,
                                       (struct cm_tolerance){relative, absolute}, &d, &why);
