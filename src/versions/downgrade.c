@@ -2,16 +2,28 @@
  * that old nodes did not notice needs no step: attributes that the older version does not know are
  * left out where they say what it does anyway, and what is then not legal is refused. */
 // SPDX-License-Identifier: Apache-2.0
-#include "versions/downgrade_step.h"
-
 #include "versions/upgrade.h"
+#include "versions/upgrade_step.h"
 
 #include <string.h>
 
-static const struct cm_upgrade_table *const tables[] = {
-    &cm_downgrade_elementwise, &cm_downgrade_shape,  &cm_downgrade_reduce,
-    &cm_downgrade_nn,          &cm_downgrade_resize, &cm_downgrade_ml,
-};
+const struct cm_new_word *cm_version_new_word(const struct cm_node *node, int to)
+{
+    static const struct cm_new_word words[] = {
+        {"Pad", 19, "mode", "wrap"},
+        {"Resize", 19, "coordinate_transformation_mode", "half_pixel_symmetric"},
+        {"RoiAlign", 16, "coordinate_transformation_mode", "half_pixel"},
+        {"ScatterElements", 18, "reduction", "max"},
+        {"ScatterElements", 18, "reduction", "min"},
+        {"ScatterND", 18, "reduction", "max"},
+        {"ScatterND", 18, "reduction", "min"},
+    };
+    for (size_t i = 0; i < CM_COUNT(words); i++)
+        if (words[i].to == to && cm_str_is(node->op_type, words[i].op) &&
+            cm_str_is(cm_node_str(node, words[i].attribute), words[i].word))
+            return &words[i];
+    return NULL;
+}
 
 static bool is_default(const struct cm_attribute_proto *attr, const struct cm_schema_attr *known)
 {
@@ -66,29 +78,79 @@ static void fit_attributes(struct cm_upgrade *down, const struct cm_schema *left
     }
 }
 
+static bool has_way_down(const struct cm_version_row *row)
+{
+    return row && (row->down || row->moved[0].attribute || (row->gone && !row->up));
+}
+
+bool cm_downgrade_known(struct cm_str domain, struct cm_str op, int to)
+{
+    return has_way_down(cm_version_find_row(domain, op, to)) ||
+           cm_upgrade_known(domain, op, to) == CM_UPGRADE_SAME;
+}
+
+static enum cm_status move_to_attribute(struct cm_upgrade *down, const struct cm_moved *moved)
+{
+    const size_t i = moved->operand;
+    struct cm_int64s list;
+    if (moved->form == CM_MOVED_REAL || moved->form == CM_MOVED_REAL_OR_0)
+        return cm_downgrade_real(down, i, moved->attribute);
+    const bool given = cm_upgrade_input(down, i) != 0;
+    CM_TRY(cm_downgrade_ints(down, i, moved->attribute, &list));
+    if (moved->form == CM_MOVED_COUNT && list.count != 1)
+        return cm_upgrade_fail(down, CM_BAD_MODEL, "input %zu must be one number", i);
+    if (!given)
+        return CM_OK;
+    struct cm_arena *arena = cm_upgrade_arena(down);
+    cm_upgrade_set(down, moved->form == CM_MOVED_COUNT
+                             ? cm_attr_int(arena, moved->attribute, list.items[0])
+                             : cm_attr_ints(arena, moved->attribute, list.count, list.items));
+    cm_upgrade_set_input(down, i, 0);
+    return CM_OK;
+}
+
+static enum cm_status take_row(struct cm_upgrade *down, const struct cm_version_row *row)
+{
+    cm_upgrade_note_row(down, row->down_note);
+    CM_TRY(cm_upgrade_check_tensors(down));
+    for (size_t i = 0; i < CM_COUNT(row->moved) && row->moved[i].attribute; i++)
+        CM_TRY(move_to_attribute(down, &row->moved[i]));
+    if (row->down)
+        CM_TRY(row->down(down));
+    return down->build.status;
+}
+
+static enum cm_status fail_younger(struct cm_upgrade *down)
+{
+    return cm_upgrade_fail(down, CM_UNSUPPORTED, "%s is an operator since opset %d",
+                           down->node.schema->name, down->node.schema->since_version);
+}
+
 enum cm_status cm_downgrade_walk(struct cm_upgrade *down)
 {
     while (!down->done && down->node.schema->since_version > down->opset) {
         const struct cm_schema *left = down->node.schema;
         const int from = left->since_version;
-        const struct cm_upgrade_row *row = cm_upgrade_find_row(
-            tables, CM_COUNT(tables), down->spec->domain, down->spec->op_type, from);
+        const struct cm_version_row *row =
+            cm_version_find_row(down->spec->domain, down->spec->op_type, from);
+        const struct cm_new_word *word = cm_version_new_word(&down->node, from);
         down->next = cm_upgrade_schema_at(down, from - 1);
-        if (!row && !down->next)
-            return cm_upgrade_fail(down, CM_UNSUPPORTED, "%s is an operator since opset %d",
-                                   left->name, from);
-        if (!row && !cm_upgrade_changes_little(down->spec->domain, down->spec->op_type, from))
+        if (!has_way_down(row) && !down->next)
+            return fail_younger(down);
+        if (!cm_downgrade_known(down->spec->domain, down->spec->op_type, from))
             return cm_upgrade_fail(down, CM_UNSUPPORTED,
                                    "%s version %d cannot be written as version %d", left->name,
                                    from, down->next->since_version);
-        cm_upgrade_note_row(down, row ? row->note : NULL);
-        if (row && row->step)
-            CM_TRY(cm_upgrade_take_step(down, row->step));
+        if (word)
+            return cm_upgrade_fail(down, CM_UNSUPPORTED,
+                                   "attribute '%s' can be '%s' since version %d only",
+                                   word->attribute, word->word, from);
+        if (has_way_down(row))
+            CM_TRY(take_row(down, row));
         if (down->done)
             break;
         if (!down->next)
-            return cm_upgrade_fail(down, CM_UNSUPPORTED, "%s is an operator since opset %d",
-                                   left->name, from);
+            return fail_younger(down);
         fit_attributes(down, left, down->next);
         down->node.schema = down->next;
     }
@@ -130,21 +192,20 @@ enum cm_status cm_downgrade_ints(struct cm_upgrade *down, size_t i, const char *
     return CM_OK;
 }
 
-enum cm_status cm_downgrade_to_attribute(struct cm_upgrade *down, size_t i, const char *name)
+enum cm_status cm_downgrade_real(struct cm_upgrade *down, size_t i, const char *name)
 {
-    struct cm_int64s list;
-    const bool given = cm_upgrade_input(down, i) != 0;
-    CM_TRY(cm_downgrade_ints(down, i, name, &list));
-    if (given) {
-        cm_upgrade_set(down, cm_attr_ints(cm_upgrade_arena(down), name, list.count, list.items));
-        cm_upgrade_set_input(down, i, 0);
-    }
+    const struct cm_tensor *number;
+    CM_TRY(cm_downgrade_constant(down, i, name, &number));
+    if (number && cm_tensor_count(number) == 1)
+        cm_upgrade_set(
+            down, cm_attr_float(cm_upgrade_arena(down), name, (float)cm_tensor_real(number, 0)));
+    cm_upgrade_set_input(down, i, 0);
     return CM_OK;
 }
 
-static enum cm_status count_axis(struct cm_upgrade *down, size_t input, int extra, int64_t *axis)
+static enum cm_status count_axis(struct cm_upgrade *down, int extra, int64_t *axis)
 {
-    const int rank = cm_upgrade_rank(down, input);
+    const int rank = cm_upgrade_rank(down, 0);
     if (*axis >= 0)
         return CM_OK;
     if (rank == CM_RANK_UNKNOWN)
@@ -160,52 +221,36 @@ static enum cm_status count_axis(struct cm_upgrade *down, size_t input, int extr
 enum cm_status cm_downgrade_axis(struct cm_upgrade *down, const char *name, int extra)
 {
     struct cm_arena *arena = cm_upgrade_arena(down);
-    const struct cm_schema_attr *attr = cm_schema_find_attr(down->node.schema, cm_str(name));
-    if (attr && attr->kind == CM_SCHEMA_INTS) {
-        const struct cm_int64s given = cm_node_ints(&down->node, name);
-        int64_t *axes = CM_NEW_ARRAY(arena, int64_t, given.count ? given.count : 1);
-        bool changed = false;
-        for (size_t i = 0; i < given.count; i++) {
-            axes[i] = given.items[i];
-            changed = changed || axes[i] < 0;
-            CM_TRY(count_axis(down, 0, extra, &axes[i]));
-        }
-        if (changed)
-            cm_upgrade_set(down, cm_attr_ints(arena, name, given.count, axes));
+    const struct cm_attribute_proto *given = cm_node_attr(&down->node, name);
+    if (!given)
+        return CM_OK; /* a default that differs is said in any case */
+    if (given->type == CM_ATTR_INT) {
+        int64_t axis = given->i;
+        CM_TRY(count_axis(down, extra, &axis));
+        if (axis != given->i)
+            cm_upgrade_set(down, cm_attr_int(arena, name, axis));
         return CM_OK;
     }
-    if (!cm_upgrade_given(down, name))
-        return CM_OK; /* a default that differs is said in any case */
-    int64_t axis = cm_node_int(&down->node, name);
-    if (axis >= 0)
-        return CM_OK;
-    CM_TRY(count_axis(down, 0, extra, &axis));
-    cm_upgrade_set(down, cm_attr_int(arena, name, axis));
+    struct cm_attribute_proto counted =
+        cm_attr_ints(arena, name, given->ints.count, given->ints.items);
+    bool changed = false;
+    for (size_t i = 0; i < counted.ints.count; i++) {
+        changed = changed || counted.ints.items[i] < 0;
+        CM_TRY(count_axis(down, extra, &counted.ints.items[i]));
+    }
+    if (changed)
+        cm_upgrade_set(down, counted);
     return CM_OK;
-}
-
-enum cm_status cm_downgrade_one_axis(struct cm_upgrade *down)
-{
-    return cm_downgrade_axis(down, "axis", 0);
 }
 
 enum cm_status cm_downgrade_axes(struct cm_upgrade *down)
 {
+    CM_TRY(cm_downgrade_axis(down, "axis", 0));
     return cm_downgrade_axis(down, "axes", 0);
 }
 
 enum cm_status cm_downgrade_nothing(struct cm_upgrade *down)
 {
     (void)down;
-    return CM_OK;
-}
-
-enum cm_status cm_downgrade_refuse_word(struct cm_upgrade *down, const char *attribute,
-                                        const char *word)
-{
-    if (cm_str_is(cm_node_str(&down->node, attribute), word))
-        return cm_upgrade_fail(down, CM_UNSUPPORTED,
-                               "attribute '%s' can be '%s' since version %d only", attribute, word,
-                               down->node.schema->since_version);
     return CM_OK;
 }

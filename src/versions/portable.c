@@ -5,6 +5,7 @@
 #include "graph/function.h"
 #include "graph/registry.h"
 #include "versions/upgrade.h"
+#include "versions/upgrade_step.h"
 
 /* Versions that changed an operator, but not the nodes that are legal in the version before too. */
 static const struct {
@@ -28,34 +29,11 @@ static const struct {
     {"Split", 18},
 };
 
-/* Words that an attribute may hold only from this version on. */
-static const struct {
-    const char *op;
-    int to;
-    const char *attribute, *word;
-} new_words[] = {
-    {"Pad", 19, "mode", "wrap"},
-    {"Resize", 19, "coordinate_transformation_mode", "half_pixel_symmetric"},
-    {"ScatterElements", 18, "reduction", "max"},
-    {"ScatterElements", 18, "reduction", "min"},
-    {"ScatterND", 18, "reduction", "max"},
-    {"ScatterND", 18, "reduction", "min"},
-};
-
-static bool uses_new_word(const struct cm_node *node, int to)
-{
-    for (size_t i = 0; i < CM_COUNT(new_words); i++)
-        if (new_words[i].to == to && cm_str_is(node->op_type, new_words[i].op) &&
-            cm_str_is(cm_node_str(node, new_words[i].attribute), new_words[i].word))
-            return true;
-    return false;
-}
-
 /* Does a node that is legal in both mean the same in version `to` and in the one before it? */
 static bool is_same(const struct cm_node *node, int to)
 {
     if (cm_upgrade_known(node->domain, node->op_type, to) == CM_UPGRADE_SAME)
-        return !uses_new_word(node, to);
+        return !cm_version_new_word(node, to);
     for (size_t i = 0; i < CM_COUNT(same_where_legal); i++)
         if (same_where_legal[i].to == to && cm_str_is(node->op_type, same_where_legal[i].op))
             return true;

@@ -4,105 +4,57 @@
 
 #include "versions/upgrade_step.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-static const struct cm_upgrade_table *const tables[] = {
-    &cm_upgrade_elementwise, &cm_upgrade_shape,  &cm_upgrade_reduce,
-    &cm_upgrade_nn,          &cm_upgrade_resize, &cm_upgrade_ml,
+const struct cm_version_table *const cm_version_tables[] = {
+    &cm_changes_elementwise, &cm_changes_shape,  &cm_changes_reduce,
+    &cm_changes_nn,          &cm_changes_resize, &cm_changes_ml,
 };
-enum { TABLE_COUNT = sizeof tables / sizeof tables[0] };
+const size_t cm_version_table_count = CM_COUNT(cm_version_tables);
 
-struct key {
-    struct cm_str op;
-    int to;
-};
-
-static int compare_name(struct cm_str a, const char *b)
+/* Is op one of the words? They are in order. */
+static bool is_listed(const char *ops, struct cm_str op)
 {
-    const size_t size = strlen(b), common = a.size < size ? a.size : size;
-    const int order = common ? memcmp(a.data, b, common) : 0;
-    return order ? order : (a.size > size) - (a.size < size);
+    for (const char *end; (end = strchr(ops, ' ')); ops = end + 1) {
+        const size_t size = (size_t)(end - ops);
+        if (size == op.size && memcmp(ops, op.data, size) == 0)
+            return true;
+        if (*ops > *op.data)
+            return false;
+    }
+    return cm_str_is(op, ops);
 }
 
-static int compare_row(const void *a, const void *b)
+const struct cm_version_row *cm_version_find_row(struct cm_str domain, struct cm_str op, int to)
 {
-    const struct key *key = a;
-    const struct cm_upgrade_row *row = b;
-    const int order = compare_name(key->op, row->op);
-    return order ? order : (key->to > row->to) - (key->to < row->to);
-}
-
-static int compare_same(const void *a, const void *b)
-{
-    return compare_name(((const struct key *)a)->op, ((const struct cm_upgrade_same *)b)->op);
-}
-
-const struct cm_upgrade_row *cm_upgrade_find_row(const struct cm_upgrade_table *const *list,
-                                                 size_t count, struct cm_str domain,
-                                                 struct cm_str op, int to)
-{
-    const struct key key = {op, to};
-    const struct cm_upgrade_row *row = NULL;
     domain = cm_domain_plain(domain);
-    for (size_t t = 0; t < count && !row; t++)
-        if (cm_str_is(domain, list[t]->domain))
-            row = bsearch(&key, list[t]->rows, list[t]->count, sizeof *list[t]->rows, compare_row);
-    return row;
+    for (size_t t = 0; t < cm_version_table_count; t++) {
+        const struct cm_version_table *table = cm_version_tables[t];
+        for (size_t i = 0; i < table->count; i++)
+            if (table->rows[i].to == to && is_listed(table->rows[i].ops, op) &&
+                cm_str_is(domain, table->domain))
+                return &table->rows[i];
+    }
+    return NULL;
 }
 
-static enum cm_upgrade_kind find_step(struct cm_str domain, struct cm_str op, int to,
-                                      cm_upgrade_step_fn **step)
+static bool is_unchanged(struct cm_str domain, struct cm_str op, int to)
 {
-    const struct key key = {op, to};
-    const struct cm_upgrade_row *row = cm_upgrade_find_row(tables, TABLE_COUNT, domain, op, to);
-    *step = row ? row->step : NULL;
-    if (row)
-        return row->step ? CM_UPGRADE_CHANGED : CM_UPGRADE_SAME;
     domain = cm_domain_plain(domain);
-    if (domain.size)
-        return CM_UPGRADE_MISSING;
-    const struct cm_upgrade_same *same =
-        bsearch(&key, cm_upgrade_unchanged, cm_upgrade_unchanged_count,
-                sizeof *cm_upgrade_unchanged, compare_same);
-    for (size_t i = 0; same && i < sizeof same->to / sizeof same->to[0]; i++)
-        if (same->to[i] == to)
-            return CM_UPGRADE_SAME;
-    return CM_UPGRADE_MISSING;
+    for (size_t i = 0; i < cm_version_unchanged_count; i++) {
+        const struct cm_version_same *same = &cm_version_unchanged[i];
+        if (same->to == to && cm_str_is(domain, same->domain) && is_listed(same->ops, op))
+            return true;
+    }
+    return false;
 }
 
 enum cm_upgrade_kind cm_upgrade_known(struct cm_str domain, struct cm_str op, int to)
 {
-    cm_upgrade_step_fn *step;
-    return find_step(domain, op, to, &step);
-}
-
-bool cm_upgrade_changes_little(struct cm_str domain, struct cm_str op, int to)
-{
-    cm_upgrade_step_fn *step;
-    const enum cm_upgrade_kind kind = find_step(domain, op, to, &step);
-    return kind == CM_UPGRADE_SAME || step == cm_upgrade_drop_consumed;
-}
-
-bool cm_upgrade_list(size_t i, struct cm_upgrade_note *out)
-{
-    for (size_t t = 0; t < TABLE_COUNT; t++) {
-        if (i < tables[t]->count) {
-            const struct cm_upgrade_row *row = &tables[t]->rows[i];
-            *out = (struct cm_upgrade_note){tables[t]->domain, row->op, row->note, row->to};
-            return true;
-        }
-        i -= tables[t]->count;
-    }
-    for (size_t s = 0; s < cm_upgrade_unchanged_count; s++) {
-        const struct cm_upgrade_same *same = &cm_upgrade_unchanged[s];
-        for (size_t v = 0; v < sizeof same->to / sizeof same->to[0] && same->to[v]; v++)
-            if (i-- == 0) {
-                *out = (struct cm_upgrade_note){"", same->op, NULL, same->to[v]};
-                return true;
-            }
-    }
-    return false;
+    const struct cm_version_row *row = cm_version_find_row(domain, op, to);
+    return row && row->up_note            ? CM_UPGRADE_CHANGED
+           : is_unchanged(domain, op, to) ? CM_UPGRADE_SAME
+                                          : CM_UPGRADE_MISSING;
 }
 
 const struct cm_schema *cm_upgrade_schema_at(const struct cm_upgrade *up, int64_t opset)
@@ -194,21 +146,12 @@ enum cm_status cm_upgrade_add(struct cm_upgrade *up)
     return CM_OK;
 }
 
-/* Steps look at element types and dimensions. Operators that take anything else have rows without
- * steps. */
-static enum cm_status check_tensors(struct cm_upgrade *up)
+enum cm_status cm_upgrade_check_tensors(struct cm_upgrade *up)
 {
     for (size_t i = 0; i < up->spec->n_inputs; i++)
         if (up->spec->inputs[i] && cm_upgrade_type(up, i)->kind != CM_KIND_TENSOR)
             return cm_upgrade_fail(up, CM_BAD_MODEL, "input %zu is not a tensor", i);
     return CM_OK;
-}
-
-enum cm_status cm_upgrade_take_step(struct cm_upgrade *up, cm_upgrade_step_fn *step)
-{
-    CM_TRY(check_tensors(up));
-    CM_TRY(step(up));
-    return up->build.status;
 }
 
 void cm_upgrade_note_row(struct cm_upgrade *up, const char *note)
@@ -219,23 +162,64 @@ void cm_upgrade_note_row(struct cm_upgrade *up, const char *note)
                             up->form->notes.size ? "; " : "", note);
 }
 
+static void move_to_input(struct cm_upgrade *up, const struct cm_moved *moved)
+{
+    const char *name = moved->attribute;
+    const bool given = cm_upgrade_given(up, name);
+    const struct cm_int64s list = cm_node_ints(&up->node, name);
+    const int64_t count = cm_node_int(&up->node, name);
+    const double real = (double)cm_node_float(&up->node, name);
+    cm_value value = 0;
+    switch (moved->form) {
+    case CM_MOVED_LIST:
+        value = given ? cm_upgrade_int64s(up, list.count, list.items) : 0;
+        break;
+    case CM_MOVED_LIST_OR_ALL: /* an older step may have put it there */
+        value = list.count && !cm_upgrade_input(up, moved->operand)
+                    ? cm_upgrade_int64s(up, list.count, list.items)
+                    : 0;
+        break;
+    case CM_MOVED_COUNT:
+        value = cm_upgrade_int64s(up, 1, &count);
+        break;
+    case CM_MOVED_REAL:
+    case CM_MOVED_REAL_OR_0:
+        if (given && (real != 0 || moved->form == CM_MOVED_REAL))
+            value = cm_emit_scalar_like(up, cm_upgrade_input(up, 0), real);
+    }
+    cm_upgrade_drop(up, name);
+    if (value)
+        cm_upgrade_set_input(up, moved->operand, value);
+}
+
+/* A change on the way up. */
+static enum cm_status take_row(struct cm_upgrade *up, const struct cm_version_row *row)
+{
+    cm_upgrade_note_row(up, row->up_note);
+    CM_TRY(cm_upgrade_check_tensors(up));
+    if (row->gone)
+        cm_upgrade_drop(up, row->gone);
+    for (size_t i = 0; i < CM_COUNT(row->moved) && row->moved[i].attribute; i++)
+        move_to_input(up, &row->moved[i]);
+    if (row->up)
+        CM_TRY(row->up(up));
+    return up->build.status;
+}
+
 static enum cm_status climb(struct cm_upgrade *up)
 {
     while (!up->done && up->node.schema != up->goal) {
-        cm_upgrade_step_fn *step;
         up->next = next_version(up);
         const int from = up->node.schema->since_version, to = up->next->since_version;
-        if (find_step(up->spec->domain, up->spec->op_type, to, &step) == CM_UPGRADE_MISSING)
+        const struct cm_version_row *row =
+            cm_version_find_row(up->spec->domain, up->spec->op_type, to);
+        if (row && row->up_note)
+            CM_TRY(take_row(up, row));
+        else if (!is_unchanged(up->spec->domain, up->spec->op_type, to))
             return cm_upgrade_fail(
                 up, CM_UNSUPPORTED,
                 "%s version %d is not supported: it cannot be upgraded to version %d",
                 up->node.schema->name, from, to);
-        if (step) {
-            const struct cm_upgrade_row *row =
-                cm_upgrade_find_row(tables, TABLE_COUNT, up->spec->domain, up->spec->op_type, to);
-            cm_upgrade_note_row(up, row->note);
-            CM_TRY(cm_upgrade_take_step(up, step));
-        }
         up->node.schema = up->next;
     }
     return up->done ? CM_OK : cm_upgrade_add(up);

@@ -29,12 +29,4 @@ enum cm_upgrade_kind {
 /* What is known of the change that made version `to` of an operator out of the one before it. */
 enum cm_upgrade_kind cm_upgrade_known(struct cm_str domain, struct cm_str op, int to);
 
-/* The rows, for tests and documents: number i, false past the last. note is NULL where nothing
- * changes. */
-struct cm_upgrade_note {
-    const char *domain, *op, *note;
-    int to;
-};
-bool cm_upgrade_list(size_t i, struct cm_upgrade_note *out);
-
 #endif

@@ -36,36 +36,54 @@ struct cm_upgrade {
     struct cm_version_form *form; /* where the node goes; NULL: into the graph */
 };
 
-/* How version `to` of an operator differs from the one before it. */
-struct cm_upgrade_row {
-    const char *op;
+/* An attribute of the older version that the newer one has as an operand. */
+enum cm_moved_form {
+    CM_MOVED_LIST,        /* integers */
+    CM_MOVED_LIST_OR_ALL, /* the same, but none of them is as if it were not given */
+    CM_MOVED_COUNT,       /* an integer, always given: a list of one */
+    CM_MOVED_REAL,        /* a float: a scalar of the type of operand 0 */
+    CM_MOVED_REAL_OR_0,   /* the same, but 0 is as if it were not given */
+};
+struct cm_moved {
+    const char *attribute;
+    size_t operand;
+    enum cm_moved_form form;
+};
+
+/* How version `to` of some operators differs from the one before it. A step is taken after what the
+ * members before it say. */
+struct cm_version_row {
+    const char *ops; /* in alphabetical order, one space between them */
     int to;
-    cm_upgrade_step_fn *step;
-    const char *note;
+    const char *gone;         /* attribute that says nothing that is not known without it */
+    struct cm_moved moved[3]; /* in both directions */
+    cm_upgrade_step_fn *up;
+    const char *up_note; /* NULL: old nodes mean what they meant */
+    /* Absent: there is a way down if attributes moved, if nothing but `gone` differs, or if the
+     * version is listed as unchanged. */
+    cm_upgrade_step_fn *down;
+    const char *down_note;
 };
-
-/* Versions of an operator in which old nodes mean what they meant. */
-struct cm_upgrade_same {
-    const char *op;
-    int to[10]; /* ascending, zeros at the end */
-};
-
-/* Rows are sorted by operator, then version. */
-struct cm_upgrade_table {
+struct cm_version_table {
     const char *domain;
-    const struct cm_upgrade_row *rows;
+    const struct cm_version_row *rows;
     size_t count;
 };
-extern const struct cm_upgrade_table cm_upgrade_elementwise, cm_upgrade_shape, cm_upgrade_reduce,
-    cm_upgrade_nn, cm_upgrade_resize, cm_upgrade_ml;
-/* The same for the way down: `to` is the version that the step leaves for the one before it. */
-extern const struct cm_upgrade_table cm_downgrade_elementwise, cm_downgrade_shape,
-    cm_downgrade_reduce, cm_downgrade_nn, cm_downgrade_resize, cm_downgrade_ml;
-const struct cm_upgrade_row *cm_upgrade_find_row(const struct cm_upgrade_table *const *tables,
-                                                 size_t count, struct cm_str domain,
-                                                 struct cm_str op, int to);
-extern const struct cm_upgrade_same cm_upgrade_unchanged[];
-extern const size_t cm_upgrade_unchanged_count;
+extern const struct cm_version_table cm_changes_elementwise, cm_changes_shape, cm_changes_reduce,
+    cm_changes_nn, cm_changes_resize, cm_changes_ml;
+extern const struct cm_version_table *const cm_version_tables[];
+extern const size_t cm_version_table_count;
+/* The row of one version of an operator, NULL: there is none. */
+const struct cm_version_row *cm_version_find_row(struct cm_str domain, struct cm_str op, int to);
+
+/* Operators in whose version `to` old nodes mean what they meant. */
+struct cm_version_same {
+    const char *domain;
+    int to;
+    const char *ops; /* as above */
+};
+extern const struct cm_version_same cm_version_unchanged[];
+extern const size_t cm_version_unchanged_count;
 
 struct cm_arena *cm_upgrade_arena(const struct cm_upgrade *up);
 enum cm_status cm_upgrade_fail(struct cm_upgrade *up, enum cm_status status, const char *format,
@@ -118,12 +136,10 @@ extern const size_t cm_upgrade_nchwc_count;
 /* The node becomes what cm_upgrade_adopts promised. */
 enum cm_status cm_upgrade_adopt(struct cm_upgrade *up);
 
-/* Does version `to` only add to what the one before it can say, but for hints? */
-bool cm_upgrade_changes_little(struct cm_str domain, struct cm_str op, int to);
 /* Of the node's operator; NULL: it is younger. */
 const struct cm_schema *cm_upgrade_schema_at(const struct cm_upgrade *up, int64_t opset);
-/* Calls the step, if its operands are tensors. */
-enum cm_status cm_upgrade_take_step(struct cm_upgrade *up, cm_upgrade_step_fn *step);
+/* Steps look at element types and dimensions: refuses operands that are no tensors. */
+enum cm_status cm_upgrade_check_tensors(struct cm_upgrade *up) CM_MUST_CHECK;
 /* Remembers what a row did, for people. */
 void cm_upgrade_note_row(struct cm_upgrade *up, const char *note);
 /* The end of the way: the node is added, or becomes up->form where it is legal in that version. */
@@ -136,18 +152,44 @@ enum cm_status cm_convert_node(struct cm_builder *builder, struct cm_node_spec *
                                const struct cm_schema *from, int64_t opset, cm_value *outputs,
                                struct cm_version_form *form) CM_MUST_CHECK;
 
-/* Steps that several families use. */
-cm_upgrade_step_fn cm_upgrade_drop_consumed, cm_upgrade_axes_to_input, cm_upgrade_through_double;
-
-/* Down, from the version of the node to up->opset (downgrade.c). */
+/* Down, from the version of the node to up->opset. */
 cm_upgrade_step_fn cm_downgrade_walk;
+/* Is there a way from version `to` to the one before it? */
+bool cm_downgrade_known(struct cm_str domain, struct cm_str op, int to);
+/* A word that an attribute may hold since version `to` only. */
+struct cm_new_word {
+    const char *op;
+    int to;
+    const char *attribute, *word;
+};
+/* The one that the node holds; NULL: none. */
+const struct cm_new_word *cm_version_new_word(const struct cm_node *node, int to);
+
+enum { LIST_MAX = 4096 }; /* elements of an operand that may become an attribute */
+
+/* The contents of an operand that the older version has as an attribute; NULL: it is absent.
+ * Refuses what is not constant. */
+enum cm_status cm_downgrade_constant(struct cm_upgrade *down, size_t i, const char *what,
+                                     const struct cm_tensor **out) CM_MUST_CHECK;
+enum cm_status cm_downgrade_ints(struct cm_upgrade *down, size_t i, const char *what,
+                                 struct cm_int64s *out) CM_MUST_CHECK;
+/* Constant operand i becomes a float attribute, if it is there. */
+enum cm_status cm_downgrade_real(struct cm_upgrade *down, size_t i, const char *name) CM_MUST_CHECK;
+/* Axes in an attribute, if it is there, are counted from the front, of input 0 with `extra` axes
+ * more. */
+enum cm_status cm_downgrade_axis(struct cm_upgrade *down, const char *name,
+                                 int extra) CM_MUST_CHECK;
+
+/* Steps of several families: down, the same for the attributes axis and axes; and nothing, where
+ * what is legal in the older version means the same there. */
+cm_upgrade_step_fn cm_upgrade_through_double, cm_downgrade_axes, cm_downgrade_nothing;
 
 /* The steps that are long. */
-cm_upgrade_step_fn cm_upgrade_scan_8, cm_upgrade_batchnorm_7, cm_upgrade_batchnorm_9;
+cm_upgrade_step_fn cm_upgrade_scan_8;
 
-#define CM_UPGRADE_TABLE(domain_, rows_)                                                           \
+#define CM_VERSION_TABLE(domain_, rows_)                                                           \
     {                                                                                              \
-        (domain_), (rows_), sizeof(rows_) / sizeof((rows_)[0])                                     \
+        (domain_), (rows_), CM_COUNT(rows_)                                                        \
     }
 
 #endif

@@ -1,8 +1,131 @@
-/* Older forms of operators that move, cut and index: inputs that were attributes, mostly. */
+/* How operators that move, cut and index changed: attributes became inputs, mostly. */
 // SPDX-License-Identifier: Apache-2.0
-#include "versions/downgrade_step.h"
+#include "versions/upgrade_step.h"
 
-static enum cm_status dft_20(struct cm_upgrade *down)
+static enum cm_status concat_4_up(struct cm_upgrade *up)
+{
+    if (!cm_upgrade_given(up, "axis"))
+        cm_upgrade_set(up, cm_attr_int(cm_upgrade_arena(up), "axis", 1));
+    return CM_OK;
+}
+
+static enum cm_status dft_20_up(struct cm_upgrade *up)
+{
+    const int64_t axis = cm_node_int(&up->node, "axis");
+    cm_upgrade_drop(up, "axis");
+    cm_upgrade_set_input(up, 2, cm_build_int64(&up->build, axis));
+    return CM_OK;
+}
+
+/* Negative indices matched nothing; now they count from the end. The depth itself is the nearest
+ * number that matches nothing. */
+static enum cm_status onehot_11_up(struct cm_upgrade *up)
+{
+    const enum cm_dtype_class kind = cm_dtype_info(cm_upgrade_type(up, 0)->dtype)->kind;
+    if (kind == CM_CLASS_UNSIGNED || kind == CM_CLASS_BOOL)
+        return CM_OK;
+    const cm_value indices = cm_upgrade_cast(up, cm_upgrade_input(up, 0), CM_INT64);
+    const cm_value depth = cm_upgrade_cast(up, cm_upgrade_input(up, 1), CM_INT64);
+    const cm_value scalar = cm_emit(up, "Reshape", depth, cm_upgrade_int64s(up, 0, NULL));
+    const cm_value negative = cm_emit(up, "Less", indices, cm_build_int64(&up->build, 0));
+    cm_upgrade_set_input(up, 0, cm_emit(up, "Where", negative, scalar, indices));
+    return CM_OK;
+}
+
+static enum cm_status pad_2_up(struct cm_upgrade *up)
+{
+    cm_upgrade_rename(up, "paddings", "pads");
+    return CM_OK;
+}
+
+static enum cm_status scatter_11_up(struct cm_upgrade *up)
+{
+    return cm_upgrade_become(up, "ScatterElements", 11);
+}
+
+/* In versions 2 to 12 the lengths are an attribute. */
+static enum cm_status lengths_to_attribute_up(struct cm_upgrade *up)
+{
+    const struct cm_tensor *lengths = NULL;
+    const cm_value given = cm_upgrade_input(up, 1);
+    if (!given)
+        return CM_OK;
+    CM_TRY(cm_value_constant(up->build.graph->module, given, &lengths, up->build.err));
+    if (!lengths)
+        return cm_upgrade_fail(
+            up, CM_UNSUPPORTED,
+            "Split version 2 needs 'split' to be constant, which it is not here");
+    const size_t count = (size_t)cm_tensor_count(lengths);
+    int64_t *items = CM_NEW_ARRAY(cm_upgrade_arena(up), int64_t, count);
+    for (size_t i = 0; i < count; i++)
+        items[i] = (int64_t)cm_tensor_real(lengths, (int64_t)i);
+    cm_upgrade_set(up, cm_attr_ints(cm_upgrade_arena(up), "split", count, items));
+    cm_upgrade_set_input(up, 1, 0);
+    return CM_OK;
+}
+
+/* The lengths could be an input once, of the type of the data, and are one again since 13; so they
+ * are put there now. */
+static enum cm_status split_2_up(struct cm_upgrade *up)
+{
+    if (!cm_upgrade_given(up, "axis"))
+        return cm_upgrade_fail(
+            up, CM_UNSUPPORTED,
+            "Split version 1 needs attribute 'axis', for which ONNX defines no default");
+    if (up->form && up->opset < 13)
+        return lengths_to_attribute_up(up);
+    if (cm_upgrade_input(up, 1))
+        cm_upgrade_set_input(up, 1, cm_upgrade_cast(up, cm_upgrade_input(up, 1), CM_INT64));
+    return CM_OK;
+}
+
+static enum cm_status split_18_up(struct cm_upgrade *up)
+{
+    if (!cm_upgrade_input(up, 1))
+        cm_upgrade_set(
+            up, cm_attr_int(cm_upgrade_arena(up), "num_outputs", (int64_t)up->spec->n_outputs));
+    return CM_OK;
+}
+
+/* (input, tiles, axis) to (input, repeats): ones, but tiles at the axis. */
+static enum cm_status tile_6_up(struct cm_upgrade *up)
+{
+    const cm_value x = cm_upgrade_input(up, 0);
+    const struct cm_tensor *count, *along;
+    const int known = cm_upgrade_rank(up, 0);
+    CM_TRY(
+        cm_value_constant(up->build.graph->module, cm_upgrade_input(up, 1), &count, up->build.err));
+    CM_TRY(
+        cm_value_constant(up->build.graph->module, cm_upgrade_input(up, 2), &along, up->build.err));
+    if (known != CM_RANK_UNKNOWN && count && along && cm_tensor_count(count) == 1 &&
+        cm_tensor_count(along) == 1) {
+        int64_t repeats[CM_MAX_RANK];
+        for (int i = 0; i < known; i++)
+            repeats[i] = i == (int)cm_tensor_real(along, 0) ? (int64_t)cm_tensor_real(count, 0) : 1;
+        cm_upgrade_set_input(up, 1, cm_upgrade_int64s(up, (size_t)known, repeats));
+        cm_upgrade_set_input(up, 2, 0);
+        return CM_OK;
+    }
+    const cm_value one = cm_emit_int64s(up, 1);
+    const cm_value tiles =
+        cm_emit(up, "Reshape", cm_upgrade_cast(up, cm_upgrade_input(up, 1), CM_INT64), one);
+    const cm_value axis =
+        cm_emit(up, "Reshape", cm_upgrade_cast(up, cm_upgrade_input(up, 2), CM_INT64), one);
+    const cm_value rank = cm_emit(up, "Shape", cm_emit(up, "Shape", x));
+    const cm_value ones = cm_emit(up, "Expand", one, rank);
+    cm_upgrade_set_input(up, 1, cm_emit(up, "ScatterElements", ones, axis, tiles));
+    cm_upgrade_set_input(up, 2, 0);
+    return CM_OK;
+}
+
+static enum cm_status reshape_5_up(struct cm_upgrade *up)
+{
+    return cm_upgrade_input(up, 1)
+               ? CM_OK
+               : cm_upgrade_fail(up, CM_BAD_MODEL, "Reshape version 1 needs attribute 'shape'");
+}
+
+static enum cm_status dft_20_down(struct cm_upgrade *down)
 {
     struct cm_int64s axis;
     CM_TRY(cm_downgrade_ints(down, 2, "axis", &axis));
@@ -13,7 +136,7 @@ static enum cm_status dft_20(struct cm_upgrade *down)
 }
 
 /* Negative indices count from the end, which was not so. */
-static enum cm_status onehot_11(struct cm_upgrade *down)
+static enum cm_status onehot_11_down(struct cm_upgrade *down)
 {
     const enum cm_dtype_class kind = cm_dtype_info(cm_upgrade_type(down, 0)->dtype)->kind;
     const struct cm_tensor *indices;
@@ -39,26 +162,14 @@ static enum cm_status onehot_11(struct cm_upgrade *down)
     return CM_OK;
 }
 
-static enum cm_status pad_2(struct cm_upgrade *down)
+static enum cm_status pad_2_down(struct cm_upgrade *down)
 {
     cm_upgrade_rename(down, "pads", "paddings");
     return CM_OK;
 }
 
-static enum cm_status pad_11(struct cm_upgrade *down)
-{
-    const struct cm_tensor *value;
-    CM_TRY(cm_downgrade_to_attribute(down, 1, "pads"));
-    CM_TRY(cm_downgrade_constant(down, 2, "value", &value));
-    if (value && cm_tensor_count(value) == 1)
-        cm_upgrade_set(
-            down, cm_attr_float(cm_upgrade_arena(down), "value", (float)cm_tensor_real(value, 0)));
-    cm_upgrade_set_input(down, 2, 0);
-    return CM_OK;
-}
-
 /* Pads of all axes, 0 for those that are not listed. */
-static enum cm_status pad_18(struct cm_upgrade *down)
+static enum cm_status pad_18_down(struct cm_upgrade *down)
 {
     struct cm_int64s axes;
     struct cm_arena *arena = cm_upgrade_arena(down);
@@ -105,19 +216,9 @@ static enum cm_status pad_18(struct cm_upgrade *down)
     return CM_OK;
 }
 
-static enum cm_status pad_19(struct cm_upgrade *down)
-{
-    return cm_downgrade_refuse_word(down, "mode", "wrap");
-}
-
-static enum cm_status reshape_5(struct cm_upgrade *down)
-{
-    return cm_downgrade_to_attribute(down, 1, "shape");
-}
-
 /* A 0 in the shape is always a dimension to be copied: it must not be there. A size that is not
  * known is taken to be none. */
-static enum cm_status reshape_14(struct cm_upgrade *down)
+static enum cm_status reshape_14_down(struct cm_upgrade *down)
 {
     const struct cm_tensor *shape;
     const struct cm_type *type = cm_builder_type(&down->build, down->outputs[0]);
@@ -138,22 +239,16 @@ static enum cm_status reshape_14(struct cm_upgrade *down)
     return CM_OK;
 }
 
-static enum cm_status scatter_11(struct cm_upgrade *down)
+static enum cm_status scatter_11_down(struct cm_upgrade *down)
 {
     if (down->opset < 9)
         return cm_upgrade_fail(down, CM_UNSUPPORTED, "Scatter is an operator since opset 9");
-    CM_TRY(cm_downgrade_one_axis(down));
+    CM_TRY(cm_downgrade_axes(down));
     return cm_upgrade_become(down, "Scatter", 9);
 }
 
-static enum cm_status scatter_18(struct cm_upgrade *down)
-{
-    CM_TRY(cm_downgrade_refuse_word(down, "reduction", "max"));
-    return cm_downgrade_refuse_word(down, "reduction", "min");
-}
-
 /* The part of a shape is cut out of the whole. */
-static enum cm_status shape_15(struct cm_upgrade *down)
+static enum cm_status shape_15_down(struct cm_upgrade *down)
 {
     const int64_t start = cm_node_int(&down->node, "start"), end = cm_node_int(&down->node, "end");
     const bool ends = cm_upgrade_given(down, "end");
@@ -168,7 +263,7 @@ static enum cm_status shape_15(struct cm_upgrade *down)
     return CM_OK;
 }
 
-static enum cm_status slice_10(struct cm_upgrade *down)
+static enum cm_status slice_10_down(struct cm_upgrade *down)
 {
     struct cm_int64s steps;
     CM_TRY(cm_downgrade_ints(down, 4, "steps", &steps));
@@ -177,33 +272,12 @@ static enum cm_status slice_10(struct cm_upgrade *down)
             return cm_upgrade_fail(down, CM_UNSUPPORTED,
                                    "before version 10 a slice had no steps, here one is %lld",
                                    (long long)steps.items[i]);
-    CM_TRY(cm_downgrade_to_attribute(down, 1, "starts"));
-    CM_TRY(cm_downgrade_to_attribute(down, 2, "ends"));
-    CM_TRY(cm_downgrade_to_attribute(down, 3, "axes"));
     cm_upgrade_set_input(down, 4, 0);
-    const struct cm_int64s axes = cm_node_ints(&down->node, "axes");
-    int64_t *counted = CM_NEW_ARRAY(cm_upgrade_arena(down), int64_t, axes.count + 1);
-    for (size_t i = 0; i < axes.count; i++) {
-        const int rank = cm_upgrade_rank(down, 0);
-        counted[i] = axes.items[i];
-        if (counted[i] < 0 && rank == CM_RANK_UNKNOWN)
-            return cm_upgrade_fail(down, CM_UNSUPPORTED,
-                                   "axis %lld is counted from the end, and the rank is not known",
-                                   (long long)counted[i]);
-        counted[i] += counted[i] < 0 ? rank : 0;
-    }
-    if (axes.count)
-        cm_upgrade_set(down, cm_attr_ints(cm_upgrade_arena(down), "axes", axes.count, counted));
-    return CM_OK;
-}
-
-static enum cm_status split_13(struct cm_upgrade *down)
-{
-    return cm_downgrade_to_attribute(down, 1, "split");
+    return cm_downgrade_axis(down, "axes", 0);
 }
 
 /* Equal parts went without saying; where the last is shorter, all lengths are said. */
-static enum cm_status split_18(struct cm_upgrade *down)
+static enum cm_status split_18_down(struct cm_upgrade *down)
 {
     const struct cm_type *type = cm_upgrade_type(down, 0);
     const int64_t parts = (int64_t)down->spec->n_outputs, given = cm_node_int(&down->node, "axis");
@@ -229,18 +303,13 @@ static enum cm_status split_18(struct cm_upgrade *down)
     return CM_OK;
 }
 
-static enum cm_status axes_13(struct cm_upgrade *down)
-{
-    return cm_downgrade_to_attribute(down, 1, "axes");
-}
-
-static enum cm_status unsqueeze_11(struct cm_upgrade *down)
+static enum cm_status unsqueeze_11_down(struct cm_upgrade *down)
 {
     return cm_downgrade_axis(down, "axes", (int)cm_node_ints(&down->node, "axes").count);
 }
 
 /* Repeats of every axis become tiles along one axis after the other. */
-static enum cm_status tile_6(struct cm_upgrade *down)
+static enum cm_status tile_6_down(struct cm_upgrade *down)
 {
     struct cm_int64s repeats;
     cm_value x = cm_upgrade_input(down, 0);
@@ -258,19 +327,8 @@ static enum cm_status tile_6(struct cm_upgrade *down)
     return CM_OK;
 }
 
-static enum cm_status topk_10(struct cm_upgrade *down)
-{
-    struct cm_int64s k;
-    CM_TRY(cm_downgrade_ints(down, 1, "k", &k));
-    if (k.count != 1)
-        return cm_upgrade_fail(down, CM_BAD_MODEL, "input 1 must be one number");
-    cm_upgrade_set(down, cm_attr_int(cm_upgrade_arena(down), "k", k.items[0]));
-    cm_upgrade_set_input(down, 1, 0);
-    return CM_OK;
-}
-
 /* One sequence is a batch of one. */
-enum cm_status cm_downgrade_scan_9(struct cm_upgrade *down)
+static enum cm_status scan_9_down(struct cm_upgrade *down)
 {
     static const char *const axes[] = {"scan_input_axes", "scan_output_axes",
                                        "scan_output_directions"};
@@ -298,40 +356,51 @@ enum cm_status cm_downgrade_scan_9(struct cm_upgrade *down)
 }
 
 static const char from_front[] = "axes are counted from the front";
-static const char axes_given[] = "axes are an attribute";
+static const char axes_in[] = "axes are an input", axes_given[] = "axes are an attribute";
 
-/* clang-format off */
-static const struct cm_upgrade_row rows[] = {
-    {"Compress", 11, cm_downgrade_one_axis, from_front},
-    {"Concat", 4, cm_downgrade_nothing, NULL},
-    {"Concat", 11, cm_downgrade_one_axis, from_front},
-    {"DFT", 20, dft_20, "axis is an attribute"},
-    {"Flatten", 11, cm_downgrade_one_axis, from_front},
-    {"Gather", 11, cm_downgrade_one_axis, from_front},
-    {"OneHot", 11, onehot_11, "negative indices match nothing"},
-    {"Pad", 2, pad_2, "pads are called paddings"},
-    {"Pad", 11, pad_11, "pads and value are attributes"},
-    {"Pad", 18, pad_18, "pads for all axes"},
-    {"Pad", 19, pad_19, NULL},
-    {"Reshape", 5, reshape_5, "the shape is an attribute"},
-    {"Reshape", 14, reshape_14, NULL},
-    {"Scan", 9, cm_downgrade_scan_9, "a batch of one sequence"},
-    {"ScatterElements", 11, scatter_11, "is called Scatter"},
-    {"ScatterElements", 18, scatter_18, NULL},
-    {"ScatterND", 18, scatter_18, NULL},
-    {"Shape", 15, shape_15, "a part is cut out of the whole"},
-    {"Slice", 10, slice_10, "starts, ends and axes are attributes"},
-    {"Split", 2, cm_downgrade_nothing, NULL},
-    {"Split", 11, cm_downgrade_one_axis, from_front},
-    {"Split", 13, split_13, "the lengths are an attribute"},
-    {"Split", 18, split_18, "equal parts go without saying"},
-    {"Squeeze", 11, cm_downgrade_axes, from_front},
-    {"Squeeze", 13, axes_13, axes_given},
-    {"Tile", 6, tile_6, "tiles along one axis"},
-    {"TopK", 10, topk_10, "k is an attribute"},
-    {"TopK", 11, cm_downgrade_one_axis, from_front},
-    {"Unsqueeze", 11, unsqueeze_11, from_front},
-    {"Unsqueeze", 13, axes_13, axes_given},
+static const struct cm_version_row rows[] = {
+    {"Compress Concat Flatten Gather Split Squeeze TopK", 11, .down = cm_downgrade_axes,
+     .down_note = from_front},
+    {"Concat", 4, .up = concat_4_up, .up_note = "axis must be given; it was 1 by default",
+     .down = cm_downgrade_nothing},
+    {"DFT", 20, .up = dft_20_up, .up_note = "axis is an input, -2 by default; it was 1",
+     .down = dft_20_down, .down_note = "axis is an attribute"},
+    {"OneHot", 11, .up = onehot_11_up, .up_note = "negative indices count from the end",
+     .down = onehot_11_down, .down_note = "negative indices match nothing"},
+    {"Pad", 2, .up = pad_2_up, .up_note = "paddings are called pads", .down = pad_2_down,
+     .down_note = "pads are called paddings"},
+    {"Pad", 11, .moved = {{"pads", 1, CM_MOVED_LIST}, {"value", 2, CM_MOVED_REAL_OR_0}},
+     .up_note = "pads and value are inputs", .down_note = "pads and value are attributes"},
+    {"Pad", 18, .down = pad_18_down, .down_note = "pads for all axes"},
+    {"Reshape", 5, .gone = "consumed_inputs", .moved = {{"shape", 1, CM_MOVED_LIST}},
+     .up = reshape_5_up, .up_note = "the shape is an input",
+     .down_note = "the shape is an attribute"},
+    {"Reshape", 14, .down = reshape_14_down},
+    {"Scan", 9, .up = cm_upgrade_scan_8, .up_note = "no batch axis, no lengths of sequences",
+     .down = scan_9_down, .down_note = "a batch of one sequence"},
+    {"Scatter", 11, .up = scatter_11_up, .up_note = "is called ScatterElements"},
+    {"ScatterElements", 11, .down = scatter_11_down, .down_note = "is called Scatter"},
+    {"Shape", 15, .down = shape_15_down, .down_note = "a part is cut out of the whole"},
+    {"Slice", 10,
+     .moved = {{"starts", 1, CM_MOVED_LIST},
+               {"ends", 2, CM_MOVED_LIST},
+               {"axes", 3, CM_MOVED_LIST}},
+     .up_note = "starts, ends and axes are inputs", .down = slice_10_down,
+     .down_note = "starts, ends and axes are attributes"},
+    {"Split", 2, .up = split_2_up, .up_note = "the lengths are not an input",
+     .down = cm_downgrade_nothing},
+    {"Split", 13, .moved = {{"split", 1, CM_MOVED_LIST_OR_ALL}},
+     .up_note = "the lengths are an input", .down_note = "the lengths are an attribute"},
+    {"Split", 18, .up = split_18_up, .up_note = "equal parts must be asked for by their number",
+     .down = split_18_down, .down_note = "equal parts go without saying"},
+    {"Squeeze", 13, .moved = {{"axes", 1, CM_MOVED_LIST_OR_ALL}}, .up_note = axes_in,
+     .down_note = axes_given},
+    {"Tile", 6, .up = tile_6_up, .up_note = "repeats for every axis, not tiles along one",
+     .down = tile_6_down, .down_note = "tiles along one axis"},
+    {"TopK", 10, .moved = {{"k", 1, CM_MOVED_COUNT}}, .up_note = "k is an input",
+     .down_note = "k is an attribute"},
+    {"Unsqueeze", 11, .down = unsqueeze_11_down, .down_note = from_front},
+    {"Unsqueeze", 13, .moved = {{"axes", 1, CM_MOVED_LIST}}, .up_note = axes_in,
+     .down_note = axes_given},
 };
-/* clang-format on */
-const struct cm_upgrade_table cm_downgrade_shape = CM_UPGRADE_TABLE("", rows);
+const struct cm_version_table cm_changes_shape = CM_VERSION_TABLE("", rows);

@@ -1,6 +1,117 @@
-/* Older forms of operators that work element by element. */
+/* How operators that work element by element changed: consumed inputs, broadcasting along an axis,
+ * types named by strings, bounds as attributes. */
 // SPDX-License-Identifier: Apache-2.0
-#include "versions/downgrade_step.h"
+#include "versions/upgrade_step.h"
+
+/* Integer inputs of what is a float function since: computed in double, cut to the old type. */
+enum cm_status cm_upgrade_through_double(struct cm_upgrade *up)
+{
+    const enum cm_dtype type = cm_upgrade_type(up, 0)->dtype;
+    const enum cm_dtype_class kind = cm_dtype_info(type)->kind;
+    if (kind != CM_CLASS_SIGNED && kind != CM_CLASS_UNSIGNED)
+        return CM_OK;
+    cm_upgrade_set_input(up, 0, cm_upgrade_cast(up, cm_upgrade_input(up, 0), CM_DOUBLE));
+    CM_TRY(cm_upgrade_rest(up));
+    if (up->n_outputs && up->outputs[0])
+        up->outputs[0] = cm_upgrade_cast(up, up->outputs[0], type);
+    return CM_OK;
+}
+
+/* Appends ones to the shape of input 1: as many as input 0 has axes from `axis` on, less the axes
+ * of input 1. Unsqueeze does it when the ranks are known. */
+static cm_value align_unknown(struct cm_upgrade *up, int64_t axis)
+{
+    struct cm_arena *arena = cm_upgrade_arena(up);
+    const cm_value b = cm_upgrade_input(up, 1), shape = cm_emit(up, "Shape", b);
+    const cm_value rank_a = cm_emit(up, "Shape", cm_emit(up, "Shape", cm_upgrade_input(up, 0)));
+    const cm_value rank_b = cm_emit(up, "Shape", shape);
+    const cm_value room =
+        axis < 0 ? cm_emit_int64s(up, -axis) : cm_emit(up, "Sub", rank_a, cm_emit_int64s(up, axis));
+    const cm_value none = cm_emit_int64s(up, 0), one = cm_emit_int64s(up, 1);
+    cm_value missing = cm_emit(up, "Sub", room, rank_b);
+    if (up->form && up->opset < 12) /* Max took floats only */
+        missing = cm_upgrade_cast(up,
+                                  cm_emit(up, "Max", cm_upgrade_cast(up, missing, CM_FLOAT),
+                                          cm_upgrade_cast(up, none, CM_FLOAT)),
+                                  CM_INT64);
+    else
+        missing = cm_emit(up, "Max", missing, none);
+    const cm_value ones = cm_emit(up, "Expand", one, missing);
+    const cm_value full =
+        cm_emit_with(up, "Concat", CM_ATTRIBUTES(cm_attr_int(arena, "axis", 0)), shape, ones);
+    return cm_emit_with(up, "Reshape", CM_ATTRIBUTES(cm_attr_int(arena, "allowzero", 1)), b, full);
+}
+
+/* Input 1 begins at this axis of input 0. The newer rule compares shapes from the end, so
+ * dimensions of 1 are appended. */
+static enum cm_status align(struct cm_upgrade *up, int64_t axis)
+{
+    const int rank_a = cm_upgrade_rank(up, 0), rank_b = cm_upgrade_rank(up, 1);
+    if (axis < -CM_MAX_RANK || axis > CM_MAX_RANK)
+        return cm_upgrade_fail(up, CM_BAD_MODEL, "axis is %lld, ranks are at most %d",
+                               (long long)axis, CM_MAX_RANK);
+    if (rank_a == CM_RANK_UNKNOWN || rank_b == CM_RANK_UNKNOWN) {
+        cm_upgrade_set_input(up, 1, align_unknown(up, axis));
+        return CM_OK;
+    }
+    const int64_t first = axis < 0 ? axis + rank_a : axis;
+    if (first < 0 || first + rank_b > rank_a)
+        return cm_upgrade_fail(up, CM_BAD_MODEL,
+                               "input 1 has rank %d, which does not fit at axis %lld of rank %d",
+                               rank_b, (long long)axis, rank_a);
+    int64_t axes[CM_MAX_RANK];
+    size_t count = 0;
+    for (int64_t i = rank_b; i < rank_a - first && count < CM_MAX_RANK; i++)
+        axes[count++] = i;
+    if (count)
+        cm_upgrade_set_input(
+            up, 1,
+            cm_emit(up, "Unsqueeze", cm_upgrade_input(up, 1), cm_upgrade_int64s(up, count, axes)));
+    return CM_OK;
+}
+
+static enum cm_status broadcast_up(struct cm_upgrade *up)
+{
+    const bool wanted = cm_node_int(&up->node, "broadcast") != 0;
+    const bool given = cm_upgrade_given(up, "axis");
+    const int64_t axis = cm_node_int(&up->node, "axis");
+    cm_upgrade_drop(up, "broadcast");
+    cm_upgrade_drop(up, "axis");
+    return wanted && given ? align(up, axis) : CM_OK; /* without axis: from the end, as since */
+}
+
+/* One slope for all, or one per channel, the second axis. */
+static enum cm_status prelu_7_up(struct cm_upgrade *up)
+{
+    const struct cm_type *slope = cm_upgrade_type(up, 1);
+    const int rank = cm_upgrade_rank(up, 0);
+    if (rank != CM_RANK_UNKNOWN && rank <= 2)
+        return CM_OK;
+    if (slope->rank != CM_RANK_UNKNOWN && (slope->rank != 1 || slope->dims[0].value == 1))
+        return CM_OK;
+    return align(up, 1);
+}
+
+static enum cm_status cast_6_up(struct cm_upgrade *up)
+{
+    const struct cm_str name = cm_node_str(&up->node, "to");
+    for (int type = 1; type < CM_DTYPE_COUNT; type++)
+        if (cm_str_is(name, cm_dtype_info((enum cm_dtype)type)->onnx_name) ||
+            cm_str_is(name, cm_dtype_name((enum cm_dtype)type))) {
+            cm_upgrade_set(up, cm_attr_int(cm_upgrade_arena(up), "to", type));
+            return CM_OK;
+        }
+    return cm_upgrade_fail(up, CM_BAD_MODEL, "'%.*s' is not an element type", CM_STR_FMT(name));
+}
+
+static enum cm_status selu_6_up(struct cm_upgrade *up)
+{
+    static const char *const names[] = {"alpha", "gamma"};
+    struct cm_arena *arena = cm_upgrade_arena(up);
+    for (size_t i = 0; i < 2; i++)
+        cm_upgrade_set(up, cm_attr_float(arena, names[i], cm_node_float(&up->node, names[i])));
+    return CM_OK;
+}
 
 static bool all_dims_known(const struct cm_type *type)
 {
@@ -74,7 +185,7 @@ static enum cm_status cut_piece(struct cm_upgrade *down, int64_t *axis)
     return CM_OK;
 }
 
-static enum cm_status broadcast(struct cm_upgrade *down)
+static enum cm_status broadcast_down(struct cm_upgrade *down)
 {
     struct cm_arena *arena = cm_upgrade_arena(down);
     const struct cm_type *a = cm_upgrade_type(down, 0), *b = cm_upgrade_type(down, 1);
@@ -90,7 +201,7 @@ static enum cm_status broadcast(struct cm_upgrade *down)
 }
 
 /* The operands may change places. */
-static enum cm_status broadcast_either(struct cm_upgrade *down)
+static enum cm_status broadcast_either_down(struct cm_upgrade *down)
 {
     const cm_value a = cm_upgrade_input(down, 0), b = cm_upgrade_input(down, 1);
     int axis, first, end;
@@ -100,11 +211,11 @@ static enum cm_status broadcast_either(struct cm_upgrade *down)
         cm_upgrade_set_input(down, 0, b);
         cm_upgrade_set_input(down, 1, a);
     }
-    return broadcast(down);
+    return broadcast_down(down);
 }
 
 /* A sum of operands of one shape, or a chain of additions, which broadcast since version 7. */
-static enum cm_status sum_8(struct cm_upgrade *down)
+static enum cm_status sum_8_down(struct cm_upgrade *down)
 {
     const size_t n = down->spec->n_inputs;
     bool same = true;
@@ -122,7 +233,7 @@ static enum cm_status sum_8(struct cm_upgrade *down)
     return down->build.status;
 }
 
-static enum cm_status same_shapes_8(struct cm_upgrade *down)
+static enum cm_status same_shapes_8_down(struct cm_upgrade *down)
 {
     for (size_t i = 1; i < down->spec->n_inputs; i++)
         if (!same_shape(cm_upgrade_type(down, 0), cm_upgrade_type(down, i)))
@@ -132,7 +243,7 @@ static enum cm_status same_shapes_8(struct cm_upgrade *down)
 }
 
 /* Whole numbers are compared one by one. */
-static enum cm_status extreme_12(struct cm_upgrade *down)
+static enum cm_status extreme_12_down(struct cm_upgrade *down)
 {
     const bool largest = cm_str_is(down->spec->op_type, "Max");
     cm_value best = cm_upgrade_input(down, 0);
@@ -151,7 +262,7 @@ static enum cm_status extreme_12(struct cm_upgrade *down)
 }
 
 /* The exponent has the type of the base. */
-static enum cm_status pow_12(struct cm_upgrade *down)
+static enum cm_status pow_12_down(struct cm_upgrade *down)
 {
     const struct cm_type *base = cm_upgrade_type(down, 0), *power = cm_upgrade_type(down, 1);
     if (base->dtype != power->dtype && cm_dtype_info(base->dtype)->kind == CM_CLASS_FLOAT)
@@ -161,7 +272,7 @@ static enum cm_status pow_12(struct cm_upgrade *down)
 }
 
 /* One slope for all, or one for each channel, the second axis. */
-static enum cm_status prelu_7(struct cm_upgrade *down)
+static enum cm_status prelu_7_down(struct cm_upgrade *down)
 {
     const struct cm_type *x = cm_upgrade_type(down, 0), *slope = cm_upgrade_type(down, 1);
     int64_t axis;
@@ -180,7 +291,7 @@ static enum cm_status prelu_7(struct cm_upgrade *down)
     return CM_OK;
 }
 
-static enum cm_status cast_6(struct cm_upgrade *down)
+static enum cm_status cast_6_down(struct cm_upgrade *down)
 {
     const int64_t to = cm_node_int(&down->node, "to");
     if (to < 1 || to >= CM_DTYPE_COUNT)
@@ -190,22 +301,8 @@ static enum cm_status cast_6(struct cm_upgrade *down)
     return CM_OK;
 }
 
-static enum cm_status clip_11(struct cm_upgrade *down)
-{
-    static const char *const names[] = {"min", "max"};
-    for (size_t i = 1; i <= 2; i++) {
-        const struct cm_tensor *bound;
-        CM_TRY(cm_downgrade_constant(down, i, names[i - 1], &bound));
-        if (bound && cm_tensor_count(bound) == 1)
-            cm_upgrade_set(down, cm_attr_float(cm_upgrade_arena(down), names[i - 1],
-                                               (float)cm_tensor_real(bound, 0)));
-        cm_upgrade_set_input(down, i, 0);
-    }
-    return CM_OK;
-}
-
 /* The type of the second operand is known. */
-static enum cm_status castlike_15(struct cm_upgrade *down)
+static enum cm_status castlike_15_down(struct cm_upgrade *down)
 {
     const struct cm_type *like = cm_upgrade_type(down, 1);
     cm_upgrade_set_input(down, 1, 0);
@@ -215,7 +312,7 @@ static enum cm_status castlike_15(struct cm_upgrade *down)
 }
 
 /* Numbers and words are tensors. */
-static enum cm_status constant_12(struct cm_upgrade *down)
+static enum cm_status constant_12_down(struct cm_upgrade *down)
 {
     static const char *const names[] = {"value_float", "value_floats", "value_int",
                                         "value_ints",  "value_string", "value_strings"};
@@ -236,7 +333,7 @@ static enum cm_status constant_12(struct cm_upgrade *down)
 }
 
 /* Numbers other than floats were initializers. */
-static enum cm_status constant_9(struct cm_upgrade *down)
+static enum cm_status constant_9_down(struct cm_upgrade *down)
 {
     const enum cm_dtype type = cm_builder_type(&down->build, down->outputs[0])->dtype;
     const struct cm_tensor *value;
@@ -250,37 +347,34 @@ static enum cm_status constant_9(struct cm_upgrade *down)
     return down->build.status;
 }
 
-static const char by_axis[] = "broadcast along an axis is asked for";
+static const char by_axis[] = "broadcast and axis are gone; shapes are compared from the end";
+static const char asked[] = "broadcast along an axis is asked for";
 static const char one_shape[] = "no broadcasting";
 
-/* clang-format off */
-static const struct cm_upgrade_row rows[] = {
-    {"Add", 7, broadcast_either, by_axis},
-    {"And", 7, broadcast_either, by_axis},
-    {"Cast", 6, cast_6, "the element type is a name"},
-    {"CastLike", 15, castlike_15, "is a Cast"},
-    {"Clip", 11, clip_11, "min and max are attributes"},
-    {"Constant", 9, constant_9, "is an initializer"},
-    {"Constant", 12, constant_12, "the value is a tensor"},
-    {"Div", 7, broadcast, by_axis},
-    {"Equal", 7, broadcast_either, by_axis},
-    {"Erf", 13, cm_downgrade_nothing, NULL},
-    {"Greater", 7, broadcast, by_axis},
-    {"Less", 7, broadcast, by_axis},
-    {"Max", 8, same_shapes_8, one_shape},
-    {"Max", 12, extreme_12, "whole numbers are compared"},
-    {"Mean", 8, sum_8, one_shape},
-    {"Min", 8, same_shapes_8, one_shape},
-    {"Min", 12, extreme_12, "whole numbers are compared"},
-    {"Mul", 7, broadcast_either, by_axis},
-    {"Or", 7, broadcast_either, by_axis},
-    {"PRelu", 7, prelu_7, "slopes are those of the channels"},
-    {"Pow", 7, broadcast, by_axis},
-    {"Pow", 12, pow_12, "the exponent has the type of the base"},
-    {"Selu", 6, cm_downgrade_nothing, NULL},
-    {"Sub", 7, broadcast, by_axis},
-    {"Sum", 8, sum_8, one_shape},
-    {"Xor", 7, broadcast_either, by_axis},
+static const struct cm_version_row rows[] = {
+    {"Abs Add Ceil Clip Div Elu Exp Floor HardSigmoid LeakyRelu Log Max Mean Min Mul Neg PRelu "
+     "Reciprocal Relu Sigmoid Sqrt Sub Sum Tanh",
+     6, .gone = "consumed_inputs", .up_note = "consumed_inputs was a hint and is gone"},
+    {"Add And Equal Mul Or Xor", 7, .up = broadcast_up, .up_note = by_axis,
+     .down = broadcast_either_down, .down_note = asked},
+    {"Div Greater Less Pow Sub", 7, .up = broadcast_up, .up_note = by_axis, .down = broadcast_down,
+     .down_note = asked},
+    {"Cast", 6, .up = cast_6_up, .up_note = "the element type is a number, not a name",
+     .down = cast_6_down, .down_note = "the element type is a name"},
+    {"CastLike", 15, .down = castlike_15_down, .down_note = "is a Cast"},
+    {"Clip", 11, .moved = {{"min", 1, CM_MOVED_REAL}, {"max", 2, CM_MOVED_REAL}},
+     .up_note = "min and max are inputs", .down_note = "min and max are attributes"},
+    {"Constant", 9, .down = constant_9_down, .down_note = "is an initializer"},
+    {"Constant", 12, .down = constant_12_down, .down_note = "the value is a tensor"},
+    {"Erf", 13, .up = cm_upgrade_through_double, .up_note = "integers are no longer taken",
+     .down = cm_downgrade_nothing},
+    {"Max Min", 8, .down = same_shapes_8_down, .down_note = one_shape},
+    {"Max Min", 12, .down = extreme_12_down, .down_note = "whole numbers are compared"},
+    {"Mean Sum", 8, .down = sum_8_down, .down_note = one_shape},
+    {"PRelu", 7, .up = prelu_7_up, .up_note = "slopes of the channels are broadcast from the end",
+     .down = prelu_7_down, .down_note = "slopes are those of the channels"},
+    {"Pow", 12, .down = pow_12_down, .down_note = "the exponent has the type of the base"},
+    {"Selu", 6, .gone = "consumed_inputs", .up = selu_6_up,
+     .up_note = "the default alpha and gamma have more digits", .down = cm_downgrade_nothing},
 };
-/* clang-format on */
-const struct cm_upgrade_table cm_downgrade_elementwise = CM_UPGRADE_TABLE("", rows);
+const struct cm_version_table cm_changes_elementwise = CM_VERSION_TABLE("", rows);
