@@ -50,14 +50,14 @@ static const char *describe(struct cm_saved_place *place)
     return "something else";
 }
 
-static const struct cm_format *recognize(struct cm_saved_place *place)
+const struct cm_format *cm_format_of(struct cm_saved_place *place, const struct cm_format *except)
 {
     const struct cm_format *best = NULL;
     int sure = 0;
 
     for (size_t i = 0; i < cm_format_count; i++) {
         const struct cm_format *format = cm_formats[i];
-        const int how = format->recognize ? format->recognize(place) : 0;
+        const int how = format != except && format->recognize ? format->recognize(place) : 0;
 
         if (how > sure) {
             sure = how;
@@ -77,7 +77,7 @@ static enum cm_status look_inside(struct cm_saved_place *place, const struct cm_
 
     for (size_t i = 0; !place->file.size && i < place->names.count && i < TRIED_MAX; i++) {
         struct cm_saved_place one = cm_place_file(place, place->names.items[i]);
-        const struct cm_format *format = recognize(&one);
+        const struct cm_format *format = cm_format_of(&one, NULL);
         if (format && *best)
             return cm_fail(err, CM_BAD_ARGUMENT,
                            "'%.400s' holds several checkpoints, '%.100s' and '%.100s': name one",
@@ -114,7 +114,7 @@ enum cm_status cm_saved_open_with(struct cm_arena *arena, const char *path, unsi
     struct cm_saved_place place;
 
     CM_TRY(cm_place_open(arena, path, flags, &place, err));
-    const struct cm_format *best = recognize(&place);
+    const struct cm_format *best = cm_format_of(&place, NULL);
     if (!best)
         CM_TRY(look_inside(&place, &best, err));
     if (!best) {

@@ -29,6 +29,9 @@ bool cm_place_has(const struct cm_saved_place *place, struct cm_str name);
  * file beside PATH, too (an index beside its data), where PATH is one file. */
 enum cm_status cm_place_map(struct cm_saved_place *place, struct cm_str name, struct cm_str *out,
                             struct cm_error *err) CM_MUST_CHECK;
+/* A file of JSON as an item; *out is NULL where the place has no such file. */
+enum cm_status cm_place_json(struct cm_saved_place *place, struct cm_str name, struct cm_item **out,
+                             struct cm_error *err) CM_MUST_CHECK;
 /* The first bytes of it, as many as there are up to 64; none when it cannot be read. */
 struct cm_str cm_place_head(struct cm_saved_place *place, struct cm_str name);
 /* One file of the folder, as a place of its own. */
@@ -75,6 +78,9 @@ struct cm_format {
 
 extern const struct cm_format *const cm_formats[];
 extern const size_t cm_format_count;
+
+/* The format that is surest of a place, other than one (NULL: of all); NULL: none recognizes it. */
+const struct cm_format *cm_format_of(struct cm_saved_place *place, const struct cm_format *except);
 
 /* Recognizes and reads. Fails with one sentence that says what the path looks like when nobody
  * knows it. Files of a folder may be behind links if flags say CM_FOLLOW_LINKS. */

@@ -136,6 +136,19 @@ enum cm_status cm_place_map(struct cm_saved_place *place, struct cm_str name, st
     return CM_OK;
 }
 
+enum cm_status cm_place_json(struct cm_saved_place *place, struct cm_str name, struct cm_item **out,
+                             struct cm_error *err)
+{
+    struct cm_str text;
+
+    *out = NULL;
+    if (!cm_place_has(place, name))
+        return CM_OK;
+    CM_TRY(cm_place_map(place, name, &text, err));
+    return cm_error_context(err, cm_item_parse_json(place->arena, text, out, err), "%.*s",
+                            CM_STR_FMT(name));
+}
+
 struct cm_str cm_place_head(struct cm_saved_place *place, struct cm_str name)
 {
     char *head = cm_arena_alloc(place->arena, HEAD_SIZE);

@@ -22,14 +22,43 @@ struct opening {
     struct cm_error *err;
 };
 
-static enum cm_status map_file(struct opening *opening, const char *path, struct cm_str *out)
-{
-    struct cm_mapping *mapping = CM_NEW(&opening->set->arena, struct cm_mapping);
+// clang-format off
+const struct cm_rows_format cm_rows_formats[] = {
+    {".npz", cm_rows_npz},
+    {".npy", cm_rows_npy},
+    {".safetensors", cm_rows_safetensors},
+    {".csv", cm_rows_csv},
+    {NULL, NULL},
+};
+// clang-format on
 
-    cm_mapping_defer(&opening->set->arena, mapping);
-    CM_TRY(cm_file_map(path, false, mapping, opening->err));
-    *out = (struct cm_str){(const char *)mapping->data, mapping->size};
-    return CM_OK;
+/* Maps a file by its path, or one of the folder that is opened, and adds its arrays. name: of an
+ * array without a name; about: what a message begins with, or empty. */
+static enum cm_status add_file(struct opening *opening, struct cm_str path, bool in_folder,
+                               struct cm_str name, cm_rows_fn *read, struct cm_str about)
+{
+    struct cm_dataset *set = opening->set;
+    struct cm_error *err = opening->err;
+    struct cm_mapping *mapping = CM_NEW(&set->arena, struct cm_mapping);
+    int fd;
+
+    cm_mapping_defer(&set->arena, mapping);
+    if (in_folder) {
+        const struct cm_str whole = cm_path_join(&set->arena, cm_str(opening->path), path);
+
+        CM_TRY(cm_file_open_beneath(opening->path, path, opening->options.flags, &fd, err));
+        const enum cm_status status = cm_fd_map(fd, cm_str_text(whole), false, mapping, err);
+        close(fd);
+        CM_TRY(status);
+    } else {
+        CM_TRY(cm_file_map(cm_str_text(path), false, mapping, err));
+    }
+    const struct cm_rows_file file = {.arena = &set->arena,
+                                      .name = name,
+                                      .bytes = {(const char *)mapping->data, mapping->size},
+                                      .columns = opening->options.columns};
+    const enum cm_status status = read(&file, &set->rows, err);
+    return about.size ? cm_error_context(err, status, "%.*s", CM_STR_ALL(about)) : status;
 }
 
 /* ---- folders ---- */
@@ -37,20 +66,6 @@ static enum cm_status map_file(struct opening *opening, const char *path, struct
 static bool is_idx(struct cm_str name)
 {
     return cm_str_ends(name, "-ubyte") || cm_str_ends(name, ".idx") || cm_str_ends(name, "-idx");
-}
-
-static enum cm_status map_in_folder(struct opening *opening, struct cm_str name, struct cm_str *out)
-{
-    struct cm_mapping *mapping = CM_NEW(&opening->set->arena, struct cm_mapping);
-    const struct cm_str path = cm_path_join(&opening->set->arena, cm_str(opening->path), name);
-    int fd;
-
-    cm_mapping_defer(&opening->set->arena, mapping);
-    CM_TRY(cm_file_open_beneath(opening->path, name, opening->options.flags, &fd, opening->err));
-    const enum cm_status status = cm_fd_map(fd, cm_str_text(path), false, mapping, opening->err);
-    close(fd);
-    *out = (struct cm_str){(const char *)mapping->data, mapping->size};
-    return status;
 }
 
 /* The one file of a kind; of several, the one for training. */
@@ -105,29 +120,17 @@ static enum cm_status idx_names(struct opening *opening, struct cm_str *images,
     return CM_OK;
 }
 
-static enum cm_status add_idx(struct opening *opening, struct cm_str name, struct cm_str path,
-                              bool in_folder)
-{
-    struct cm_str bytes;
-
-    if (!name.size)
-        return CM_OK;
-    CM_TRY(in_folder ? map_in_folder(opening, path, &bytes)
-                     : map_file(opening, cm_str_text(path), &bytes));
-    return cm_error_context(
-        opening->err,
-        cm_rows_idx(&opening->set->arena, name, bytes, &opening->set->rows, opening->err), "%.600s",
-        cm_str_text(path));
-}
-
 static enum cm_status open_idx(struct opening *opening, struct cm_str images, struct cm_str labels,
                                bool in_folder)
 {
+    const struct cm_str paths[] = {images, labels};
     struct cm_str names[2];
 
     CM_TRY(idx_names(opening, &names[0], &names[1]));
-    CM_TRY(add_idx(opening, names[0], images, in_folder));
-    return add_idx(opening, names[1], labels, in_folder);
+    for (size_t i = 0; i < CM_COUNT(paths); i++)
+        if (names[i].size)
+            CM_TRY(add_file(opening, paths[i], in_folder, names[i], cm_rows_idx, paths[i]));
+    return CM_OK;
 }
 
 static enum cm_status open_idx_folder(struct opening *opening, const struct cm_folder_names *names)
@@ -168,17 +171,14 @@ static enum cm_status open_folder(struct opening *opening)
 
     CM_TRY(cm_folder_list(arena, opening->path, 1, opening->options.flags, &names, opening->err));
     for (size_t i = 0; i < names.count; i++) {
-        struct cm_str name = names.items[i], bytes;
+        const struct cm_str file = names.items[i], name = cm_str_before_last(file, '.');
 
-        any_idx = any_idx || is_idx(name);
-        if (name.data[0] == '.' || !cm_str_ends(name, ".npy"))
+        any_idx = any_idx || is_idx(file);
+        if (file.data[0] == '.' || !cm_str_ends(file, ".npy"))
             continue;
         any = true;
-        enum cm_status status = map_in_folder(opening, name, &bytes);
-        CM_TRY(status);
-        name.size -= 4;
-        status = cm_rows_npy(arena, name, bytes, &opening->set->rows, opening->err);
-        CM_TRY(cm_error_context(opening->err, status, "array '%.*s'", CM_STR_FMT(name)));
+        CM_TRY(add_file(opening, file, true, name, cm_rows_npy,
+                        cm_arena_printf(arena, "array '%.*s'", CM_STR_FMT(name))));
     }
     if (any)
         return CM_OK;
@@ -189,28 +189,24 @@ static enum cm_status open_folder(struct opening *opening)
 
 static enum cm_status open_file(struct opening *opening)
 {
-    const struct cm_str path = cm_str(opening->path);
-    struct cm_rows_list *rows = &opening->set->rows;
     struct cm_arena *arena = &opening->set->arena;
-    struct cm_error *err = opening->err;
-    struct cm_str bytes, name = cm_str(cm_path_name(opening->path));
+    const struct cm_str path = cm_str(opening->path);
+    const struct cm_str name =
+        cm_arena_str(arena, cm_str_before_last(cm_str(cm_path_name(opening->path)), '.'));
+    struct cm_str endings = CM_STR("");
 
-    CM_TRY(map_file(opening, opening->path, &bytes));
-    enum cm_status status;
-    if (cm_str_ends(path, ".npz"))
-        status = cm_rows_npz(arena, bytes, rows, err);
-    else if (cm_str_ends(path, ".safetensors"))
-        status = cm_rows_safetensors(arena, bytes, rows, err);
-    else if (cm_str_ends(path, ".csv"))
-        status = cm_rows_csv(arena, bytes, opening->options.columns, rows, err);
-    else if (cm_str_ends(path, ".npy"))
-        status = cm_rows_npy(arena, cm_arena_str(arena, (struct cm_str){name.data, name.size - 4}),
-                             bytes, rows, err);
-    else
-        status = cm_fail(err, CM_BAD_ARGUMENT,
-                         "a data set is a .npz, .npy, .safetensors or .csv file, a folder of .npy "
-                         "or IDX files, or IMAGES:LABELS");
-    return status;
+    for (const struct cm_rows_format *format = cm_rows_formats; format->ending; format++) {
+        if (cm_str_ends(path, format->ending))
+            return add_file(opening, path, false, name, format->read, CM_STR_NONE);
+        endings = cm_arena_printf(arena, "%s%s%s", cm_str_text(endings),
+                                  !endings.size      ? ""
+                                  : format[1].ending ? ", "
+                                                     : " or ",
+                                  format->ending);
+    }
+    return cm_fail(opening->err, CM_BAD_ARGUMENT,
+                   "a data set is a %s file, a folder of .npy or IDX files, or IMAGES:LABELS",
+                   cm_str_text(endings));
 }
 
 static enum cm_status open_any(struct opening *opening)

@@ -40,17 +40,25 @@ enum cm_status cm_rows_check_view(const struct cm_rows *rows, const struct cm_da
 enum cm_status cm_rows_read(const struct cm_rows *rows, int64_t i, void *to,
                             struct cm_error *err) CM_MUST_CHECK;
 
-/* The formats. bytes live as long as arena; what is unpacked does too. */
-enum cm_status cm_rows_npz(struct cm_arena *arena, struct cm_str bytes, struct cm_rows_list *out,
-                           struct cm_error *err) CM_MUST_CHECK;
-enum cm_status cm_rows_npy(struct cm_arena *arena, struct cm_str name, struct cm_str bytes,
-                           struct cm_rows_list *out, struct cm_error *err) CM_MUST_CHECK;
-enum cm_status cm_rows_safetensors(struct cm_arena *arena, struct cm_str bytes,
-                                   struct cm_rows_list *out, struct cm_error *err) CM_MUST_CHECK;
-enum cm_status cm_rows_csv(struct cm_arena *arena, struct cm_str bytes, const char *columns,
-                           struct cm_rows_list *out, struct cm_error *err) CM_MUST_CHECK;
-enum cm_status cm_rows_idx(struct cm_arena *arena, struct cm_str name, struct cm_str bytes,
-                           struct cm_rows_list *out, struct cm_error *err) CM_MUST_CHECK;
+/* A file of arrays. Its bytes live as long as the arena; what a format unpacks does too. */
+struct cm_rows_file {
+    struct cm_arena *arena;
+    struct cm_str name; /* of an array, where the format has one without a name */
+    struct cm_str bytes;
+    const char *columns; /* the option; NULL: none */
+};
+
+/* The formats. */
+typedef enum cm_status cm_rows_fn(const struct cm_rows_file *file, struct cm_rows_list *out,
+                                  struct cm_error *err);
+cm_rows_fn cm_rows_npz, cm_rows_npy, cm_rows_safetensors, cm_rows_csv, cm_rows_idx;
+
+/* Those that a file has by its ending, as messages list them. */
+struct cm_rows_format {
+    const char *ending; /* NULL ends the list */
+    cm_rows_fn *read;
+};
+extern const struct cm_rows_format cm_rows_formats[];
 
 /* What --columns says: arrays and the columns that make them. */
 struct cm_column_range {

@@ -23,14 +23,15 @@ static enum cm_status add_npy(const struct visit *visit, struct cm_str name,
     return CM_OK;
 }
 
-enum cm_status cm_rows_npy(struct cm_arena *arena, struct cm_str name, struct cm_str bytes,
-                           struct cm_rows_list *out, struct cm_error *err)
+enum cm_status cm_rows_npy(const struct cm_rows_file *file, struct cm_rows_list *out,
+                           struct cm_error *err)
 {
-    const struct visit visit = {arena, out};
+    const struct visit visit = {file->arena, out};
     struct cm_npy_header header;
 
-    CM_TRY(cm_npy_read_header(bytes, bytes.size, &header, err));
-    return add_npy(&visit, name, &header, (const uint8_t *)bytes.data + header.data_offset, err);
+    CM_TRY(cm_npy_read_header(file->bytes, file->bytes.size, &header, err));
+    return add_npy(&visit, file->name, &header,
+                   (const uint8_t *)file->bytes.data + header.data_offset, err);
 }
 
 /* Unpacked bytes on their way, and their check sum. */
@@ -75,12 +76,12 @@ static enum cm_status add_member(void *arg, const struct cm_npz_member *member,
                    err);
 }
 
-enum cm_status cm_rows_npz(struct cm_arena *arena, struct cm_str bytes, struct cm_rows_list *out,
+enum cm_status cm_rows_npz(const struct cm_rows_file *file, struct cm_rows_list *out,
                            struct cm_error *err)
 {
-    struct visit visit = {arena, out};
+    struct visit visit = {file->arena, out};
 
-    return cm_npz_walk(arena, bytes, 0, add_member, &visit, err);
+    return cm_npz_walk(file->arena, file->bytes, 0, add_member, &visit, err);
 }
 
 static enum cm_status add_entry(void *arg, const struct cm_safetensors_entry *entry,
@@ -93,10 +94,10 @@ static enum cm_status add_entry(void *arg, const struct cm_safetensors_entry *en
                        (const uint8_t *)entry->bytes.data, &rows, err);
 }
 
-enum cm_status cm_rows_safetensors(struct cm_arena *arena, struct cm_str bytes,
-                                   struct cm_rows_list *out, struct cm_error *err)
+enum cm_status cm_rows_safetensors(const struct cm_rows_file *file, struct cm_rows_list *out,
+                                   struct cm_error *err)
 {
-    struct visit visit = {arena, out};
+    struct visit visit = {file->arena, out};
 
-    return cm_safetensors_walk(arena, bytes, add_entry, &visit, err);
+    return cm_safetensors_walk(file->arena, file->bytes, add_entry, &visit, err);
 }

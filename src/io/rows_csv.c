@@ -316,22 +316,19 @@ static enum cm_status add_groups(struct csv *csv, struct cm_str numbers, int64_t
     return CM_OK;
 }
 
-enum cm_status cm_rows_csv(struct cm_arena *arena, struct cm_str bytes, const char *columns,
-                           struct cm_rows_list *out, struct cm_error *err)
+enum cm_status cm_rows_csv(const struct cm_rows_file *file, struct cm_rows_list *out,
+                           struct cm_error *err)
 {
-    struct csv csv = {.arena = arena,
-                      .at = bytes.data,
-                      .end = bytes.size ? bytes.data + bytes.size : bytes.data,
-                      .line = 1,
-                      .err = err};
-    struct cm_spool *spool = cm_spool_new(arena, 0);
+    struct csv csv = {.arena = file->arena, .at = file->bytes.data, .line = 1, .err = err};
+    struct cm_spool *spool = cm_spool_new(file->arena, 0);
     struct cm_str numbers;
     int64_t n;
 
-    if (bytes.size == 0)
+    if (file->bytes.size == 0)
         return cm_fail(err, CM_BAD_MODEL, "it is empty");
+    csv.end = csv.at + file->bytes.size;
     CM_TRY(read_header(&csv));
-    CM_TRY(columns ? choose(&csv, columns) : choose_last(&csv));
+    CM_TRY(file->columns ? choose(&csv, file->columns) : choose_last(&csv));
     CM_TRY(read_lines(&csv, spool, &n));
     CM_TRY(cm_spool_finish(spool, &numbers, err));
     return add_groups(&csv, numbers, n, out);

@@ -42,9 +42,10 @@ static enum cm_status read_header(struct cm_str bytes, enum cm_dtype *type, stru
     return CM_OK;
 }
 
-enum cm_status cm_rows_idx(struct cm_arena *arena, struct cm_str name, struct cm_str bytes,
-                           struct cm_rows_list *out, struct cm_error *err)
+enum cm_status cm_rows_idx(const struct cm_rows_file *file, struct cm_rows_list *out,
+                           struct cm_error *err)
 {
+    const struct cm_str bytes = file->bytes;
     enum cm_dtype type = CM_UNDEFINED;
     struct cm_shape shape = {0};
     struct cm_rows *rows;
@@ -58,8 +59,8 @@ enum cm_status cm_rows_idx(struct cm_arena *arena, struct cm_str name, struct cm
     if (bytes.size - begin != needed)
         return cm_fail(err, CM_BAD_MODEL, "it has %zu bytes of elements, its shape needs %zu",
                        bytes.size - begin, needed);
-    CM_TRY(cm_rows_add(arena, out, name, type, &shape, (const uint8_t *)bytes.data + begin, &rows,
-                       err));
+    CM_TRY(cm_rows_add(file->arena, out, file->name, type, &shape,
+                       (const uint8_t *)bytes.data + begin, &rows, err));
     rows->big_endian = cm_dtype_size(type) > 1;
     return CM_OK;
 }

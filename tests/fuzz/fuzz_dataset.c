@@ -1,5 +1,6 @@
 /* Data sets, whatever their bytes are: the first byte says whether the rest claims to be CSV, CSV
- * with columns (up to the first NUL), IDX, .npz or .safetensors. Every sample is read. */
+ * with columns (up to the first NUL), IDX, .npz or .safetensors, and from 5 on which of the formats
+ * that have an ending. Every sample is read. */
 // SPDX-License-Identifier: Apache-2.0
 #include "io/rows.h"
 #include "target.h"
@@ -14,28 +15,24 @@ struct input {
 
 static enum cm_status parse(struct input *input, struct cm_arena *arena, struct cm_rows_list *rows)
 {
-    struct cm_str bytes = input->bytes;
-    const char *columns = NULL;
+    static cm_rows_fn *const first[] = {cm_rows_csv, cm_rows_csv, cm_rows_idx, cm_rows_npz,
+                                        cm_rows_safetensors};
+    struct cm_rows_file file = {.arena = arena, .name = CM_STR("x"), .bytes = input->bytes};
+    const size_t kind = input->kind;
+    size_t formats = 0;
 
-    switch (input->kind % 5) {
-    case 0: {
-        const char *end = bytes.size ? memchr(bytes.data, 0, bytes.size) : NULL;
-        if (end) {
-            columns = bytes.data;
-            bytes.size -= (size_t)(end + 1 - bytes.data);
-            bytes.data = end + 1;
-        }
-        return cm_rows_csv(arena, bytes, columns, rows, &input->err);
+    const char *end =
+        kind == 0 && file.bytes.size ? memchr(file.bytes.data, 0, file.bytes.size) : NULL;
+    if (end) {
+        file.columns = file.bytes.data;
+        file.bytes = cm_str_from(file.bytes, (size_t)(end + 1 - file.bytes.data));
     }
-    case 1:
-        return cm_rows_csv(arena, bytes, NULL, rows, &input->err);
-    case 2:
-        return cm_rows_idx(arena, CM_STR("x"), bytes, rows, &input->err);
-    case 3:
-        return cm_rows_npz(arena, bytes, rows, &input->err);
-    default:
-        return cm_rows_safetensors(arena, bytes, rows, &input->err);
-    }
+    while (cm_rows_formats[formats].ending)
+        formats++;
+    cm_rows_fn *read = kind < CM_COUNT(first)
+                           ? first[kind]
+                           : cm_rows_formats[(kind - CM_COUNT(first)) % formats].read;
+    return read(&file, rows, &input->err);
 }
 
 static void read_all(struct cm_rows *rows, struct cm_error *err)

@@ -322,20 +322,6 @@ static const struct cm_item *fill_placeholders(struct store *store, const struct
     return filled;
 }
 
-static enum cm_status read_json(struct cm_saved_place *place, const char *name,
-                                struct cm_item **out, struct cm_error *err)
-{
-    struct cm_str bytes;
-
-    *out = NULL;
-    if (!cm_place_has(place, cm_str(name)))
-        return CM_OK;
-    CM_TRY(cm_place_map(place, cm_str(name), &bytes, err));
-    if (!bytes.size)
-        return cm_fail(err, CM_BAD_MODEL, "%s is empty", name);
-    return cm_error_context(err, cm_item_parse_json(place->arena, bytes, out, err), "%s", name);
-}
-
 static enum cm_status read_root(struct cm_saved_place *place, struct cm_saved *saved,
                                 const struct cm_item **out, struct cm_error *err)
 {
@@ -344,8 +330,8 @@ static enum cm_status read_root(struct cm_saved_place *place, struct cm_saved *s
     struct cm_str bytes;
 
     CM_TRY(open_store(&store, place, err));
-    CM_TRY(read_json(place, "_METADATA", &metadata, err));
-    CM_TRY(read_json(place, "_strings.json", &strings, err));
+    CM_TRY(cm_place_json(place, CM_STR("_METADATA"), &metadata, err));
+    CM_TRY(cm_place_json(place, CM_STR("_strings.json"), &strings, err));
     struct planting p = {
         .arena = place->arena, .store = &store, .root = cm_item_new(place->arena, CM_ITEM_MAP)};
     const struct cm_item *tree = cm_item_get(metadata, "tree_metadata");
@@ -386,7 +372,7 @@ static enum cm_status tell_beside(struct cm_saved_place *place, struct cm_saved 
             (!cm_str_is(cm_str_after_last(name, '/'), "metadata") &&
              !cm_str_is(cm_str_after_last(name, '/'), "metrics")))
             continue;
-        CM_TRY(read_json(&below, cm_arena_str(place->arena, name).data, &item, err));
+        CM_TRY(cm_place_json(&below, name, &item, err));
         cm_saved_tell(saved, cm_arena_str(saved->arena, folder).data, item);
         if (saved->epoch < 0)
             (void)cm_item_is_int(cm_item_get(item, "epoch"), &saved->epoch);

@@ -131,10 +131,8 @@ static enum cm_status read_file(struct cm_zero *zero, struct cm_str name,
                                 const struct cm_item **out)
 {
     struct cm_item *item;
-    struct cm_str bytes;
 
-    CM_TRY(cm_place_map(zero->place, name, &bytes, zero->err));
-    CM_TRY(cm_torch_read(zero->place->arena, bytes, name, &item, zero->err));
+    CM_TRY(cm_torch_read_file(zero->place, name, &item, zero->err));
     if (item->kind != CM_ITEM_MAP)
         return cm_fail(zero->err, CM_BAD_MODEL, "'%.*s' does not hold a dictionary",
                        CM_STR_FMT(name));

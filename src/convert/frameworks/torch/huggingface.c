@@ -93,12 +93,10 @@ static enum cm_status add_index(struct cm_saved_place *place, struct cm_saved *s
                                 struct cm_str name, struct cm_item *map, struct cm_error *err)
 {
     struct cm_map files = {0}, tensors = {0};
-    struct cm_str text, file, key;
+    struct cm_str file, key;
     struct cm_item *index;
 
-    CM_TRY(cm_place_map(place, name, &text, err));
-    CM_TRY(cm_error_context(err, cm_item_parse_json(saved->arena, text, &index, err), "%.*s",
-                            CM_STR_FMT(name)));
+    CM_TRY(cm_place_json(place, name, &index, err));
     const struct cm_item *list = cm_item_get(index, "weight_map");
     if (!cm_item_count(list) || list->kind != CM_ITEM_MAP)
         return cm_fail(err, CM_BAD_MODEL, "%.*s: it has no weight_map", CM_STR_FMT(name));
@@ -200,18 +198,16 @@ static void settle_decay(struct cm_saved *saved, const struct cm_item *arguments
 /* ---- the folder ---- */
 
 /* A file that torch.save wrote, by the first of its names that is there; *out is NULL if none. */
-static enum cm_status read_one(struct cm_saved_place *place, struct cm_saved *saved,
-                               const char *names, const struct cm_item **out, struct cm_error *err)
+static enum cm_status read_one(struct cm_saved_place *place, const char *names,
+                               const struct cm_item **out, struct cm_error *err)
 {
-    struct cm_str bytes;
     struct cm_item *item;
 
     *out = NULL;
     while (*names) {
         const struct cm_str name = {names, strcspn(names, " ")};
         if (cm_place_has(place, name)) {
-            CM_TRY(cm_place_map(place, name, &bytes, err));
-            CM_TRY(cm_torch_read(saved->arena, bytes, name, &item, err));
+            CM_TRY(cm_torch_read_file(place, name, &item, err));
             *out = item;
             return CM_OK;
         }
@@ -225,14 +221,9 @@ static enum cm_status read_json(struct cm_saved_place *place, struct cm_saved *s
                                 struct cm_error *err)
 {
     struct cm_item *item;
-    struct cm_str text;
 
-    *out = NULL;
-    if (!cm_place_has(place, cm_str(name)))
-        return CM_OK;
-    CM_TRY(cm_place_map(place, cm_str(name), &text, err));
-    CM_TRY(cm_error_context(err, cm_item_parse_json(saved->arena, text, &item, err), "%s", name));
-    if (fact)
+    CM_TRY(cm_place_json(place, cm_str(name), &item, err));
+    if (item && fact)
         cm_saved_tell(saved, fact, item);
     *out = item;
     return CM_OK;
@@ -245,10 +236,10 @@ enum cm_status cm_huggingface_read_training(struct cm_saved_place *place, struct
     int64_t step;
 
     CM_TRY(read_json(place, saved, "trainer_state.json", "trainer_state", &state, err));
-    CM_TRY(read_one(place, saved, "training_args.bin", &arguments, err));
-    CM_TRY(read_one(place, saved, "optimizer.pt optimizer.bin", &optimizer, err));
-    CM_TRY(read_one(place, saved, "scheduler.pt scheduler.bin", &schedule, err));
-    CM_TRY(read_one(place, saved, "scaler.pt", &scaler, err));
+    CM_TRY(read_one(place, "training_args.bin", &arguments, err));
+    CM_TRY(read_one(place, "optimizer.pt optimizer.bin", &optimizer, err));
+    CM_TRY(read_one(place, "scheduler.pt scheduler.bin", &schedule, err));
+    CM_TRY(read_one(place, "scaler.pt", &scaler, err));
     if (cm_item_is_int(cm_item_get(state, "global_step"), &step) && step >= 0)
         saved->step = step;
     const double epoch = cm_item_get_real(state, "epoch", -1);

@@ -124,11 +124,9 @@ static int recognize(struct cm_saved_place *place)
 static enum cm_status read_file(struct cm_saved_place *place, struct cm_saved *saved,
                                 struct cm_error *err)
 {
-    struct cm_str bytes;
     struct cm_item *tree;
 
-    CM_TRY(cm_place_map(place, place->file, &bytes, err));
-    CM_TRY(cm_torch_read(saved->arena, bytes, place->file, &tree, err));
+    CM_TRY(cm_torch_read_file(place, place->file, &tree, err));
     return cm_lightning_take(saved, tree, err);
 }
 

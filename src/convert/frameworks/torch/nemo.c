@@ -135,8 +135,7 @@ static enum cm_status read_place(struct cm_saved_place *place, struct cm_saved *
         return CM_OK;
     }
     const struct cm_str version = saved->version;
-    CM_TRY(cm_place_map(place, checkpoint, &bytes, err));
-    CM_TRY(cm_torch_read(saved->arena, bytes, checkpoint, &tree, err));
+    CM_TRY(cm_torch_read_file(place, checkpoint, &tree, err));
     CM_TRY(cm_lightning_take(saved, tree, err));
     if (version.size)
         saved->version = version;

@@ -25,43 +25,9 @@ static enum cm_status read_json(struct cm_saved_place *place, struct cm_saved *s
                                 struct cm_str name, const char *fact, struct cm_item **out,
                                 struct cm_error *err)
 {
-    struct cm_str text;
-
-    CM_TRY(cm_place_map(place, name, &text, err));
-    CM_TRY(cm_error_context(err, cm_item_parse_json(saved->arena, text, out, err), "%.*s",
-                            CM_STR_FMT(name)));
+    CM_TRY(cm_place_json(place, name, out, err));
     cm_saved_tell(saved, fact, *out);
     return CM_OK;
-}
-
-/* The surest format for a place, other than this one. */
-static const struct cm_format *format_of(struct cm_saved_place *place)
-{
-    const struct cm_format *best = NULL;
-    int sure = 0;
-
-    for (size_t i = 0; i < cm_format_count; i++) {
-        const struct cm_format *format = cm_formats[i];
-        const int how =
-            format != &cm_format_ray && format->recognize ? format->recognize(place) : 0;
-        if (how > sure) {
-            sure = how;
-            best = format;
-        }
-    }
-    return best;
-}
-
-/* One file of a folder as a place of its own. */
-static struct cm_saved_place file_of(struct cm_saved_place *place, struct cm_str name)
-{
-    struct cm_saved_place out = {.arena = place->arena,
-                                 .path = cm_path_join(place->arena, place->folder, name),
-                                 .folder = place->folder,
-                                 .file = name};
-
-    *CM_PUSH(place->arena, &out.names) = name;
-    return out;
 }
 
 static enum cm_status read_as(const struct cm_format *format, struct cm_saved_place *place,
@@ -79,7 +45,7 @@ static enum cm_status read_as(const struct cm_format *format, struct cm_saved_pl
 static enum cm_status read_contents(struct cm_saved_place *place, struct cm_saved *saved,
                                     struct cm_error *err)
 {
-    const struct cm_format *format = format_of(place), *of_file = NULL;
+    const struct cm_format *format = cm_format_of(place, &cm_format_ray), *of_file = NULL;
     struct cm_saved_place found, below;
     size_t count = 0;
 
@@ -97,9 +63,9 @@ static enum cm_status read_contents(struct cm_saved_place *place, struct cm_save
                 continue;
             below = cm_place_below(place, cm_arena_str(place->arena, folder));
         } else {
-            below = file_of(place, name);
+            below = cm_place_file(place, name);
         }
-        format = format_of(&below);
+        format = cm_format_of(&below, &cm_format_ray);
         if (!format)
             continue;
         if (count++ == 0) {

@@ -278,6 +278,15 @@ enum cm_status cm_torch_read(struct cm_arena *arena, struct cm_str bytes, struct
     return cm_error_context(err, status, "%.*s", CM_STR_FMT(file));
 }
 
+enum cm_status cm_torch_read_file(struct cm_saved_place *place, struct cm_str name,
+                                  struct cm_item **out, struct cm_error *err)
+{
+    struct cm_str bytes;
+
+    CM_TRY(cm_place_map(place, name, &bytes, err));
+    return cm_torch_read(place->arena, bytes, name, out, err);
+}
+
 enum cm_status cm_pickle_read(struct cm_arena *arena, struct cm_str bytes, struct cm_item **out,
                               struct cm_error *err)
 {

@@ -5,7 +5,7 @@
 #define CM_CONVERT_TORCH_FILE_H
 
 #include "base/file.h"
-#include "convert/saved.h"
+#include "convert/format.h"
 
 /* By the first bytes: a zip (which may be another's), or the legacy form? */
 bool cm_torch_is_file(struct cm_str head);
@@ -16,6 +16,9 @@ bool cm_torch_is_file(struct cm_str head);
  * name for people. */
 enum cm_status cm_torch_read(struct cm_arena *arena, struct cm_str bytes, struct cm_str file,
                              struct cm_item **out, struct cm_error *err) CM_MUST_CHECK;
+/* The same of a file of a checkpoint. */
+enum cm_status cm_torch_read_file(struct cm_saved_place *place, struct cm_str name,
+                                  struct cm_item **out, struct cm_error *err) CM_MUST_CHECK;
 /* A bare pickle, of any protocol up to 5, without tensors. */
 enum cm_status cm_pickle_read(struct cm_arena *arena, struct cm_str bytes, struct cm_item **out,
                               struct cm_error *err) CM_MUST_CHECK;
