@@ -15,7 +15,7 @@ void cm_bytes_put(struct cm_bytes *to, const void *bytes, size_t size); /* bytes
 void cm_bytes_text(struct cm_bytes *to, struct cm_str text);
 void cm_bytes_number(struct cm_bytes *to, uint64_t value, size_t size); /* the lowest byte first */
 void cm_bytes_varint(struct cm_bytes *to, uint64_t value);
-/* Zeros up to `size` bytes behind `begin`. */
+/* Zeros until `size` bytes follow `begin`. */
 void cm_bytes_pad(struct cm_bytes *to, size_t begin, size_t size);
 /* Fields of a protobuf message. */
 void cm_bytes_field(struct cm_bytes *to, unsigned field, uint64_t value);

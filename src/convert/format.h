@@ -44,7 +44,7 @@ struct cm_saved_place cm_place_below(struct cm_saved_place *place, struct cm_str
  * (cm_place_below) calls it for that; for the place it was given it is called by cm_saved_open. */
 void cm_place_tell(const struct cm_saved_place *place, struct cm_saved *saved);
 
-/* What writers share: a file, or a folder, that comes into being whole or not at all, with the
+/* What writers share: a file, or a folder, is written whole or not at all, with the
  * contents that `fill` gives it; and a file of such a folder. */
 typedef enum cm_status cm_file_fill_fn(void *arg, struct cm_save *save, struct cm_error *err);
 enum cm_status cm_saved_write_file(const struct cm_saved *saved, const char *path,

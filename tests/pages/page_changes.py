@@ -15,6 +15,13 @@ def run(*words, **more):
     return done.stdout + done.stderr
 
 
+def refused(*words, **more):
+    """What a command says that refuses something."""
+    done = subprocess.run(words, capture_output=True, text=True, **more)
+    assert done.returncode in (1, 2), f"{shlex.join(words)[:300]}: exit {done.returncode}"
+    return done.stderr
+
+
 def apply(root, work, change):
     """The files of the tree, copied and changed."""
     files = re.findall(r"^\+\+\+ b/(\S+)", change, re.M)
@@ -27,15 +34,15 @@ def apply(root, work, change):
 
 
 def compile_file(root, build, work, name, commands):
-    """The object of a changed file: with the flags of the file of its folder that the build knows."""
+    """The object of a changed file: with the flags of the nearest file that the build knows."""
     path = os.path.join(root, name)
-    like = commands.get(path) or next(words for known, words in commands.items()
-                                      if os.path.dirname(known) == os.path.dirname(path))
+    like = commands.get(path) or commands[max(commands, key=lambda known: len(os.path.commonpath([known, path])))]
     made, words = os.path.join(work, os.path.basename(name) + ".o"), shlex.split(like)
     words[words.index("-o") + 1] = made
     words[words.index("-c") + 1] = os.path.join(work, name)
     words.insert(words.index("-o"), "-I" + os.path.join(work, "src"))
-    words = [word for word in words if word != "-I" + os.path.join(root, "src")] + ["-I" + os.path.join(root, "src")]
+    late = ["-I" + os.path.join(root, "src"), "-I" + os.path.dirname(path)]
+    words = [word for word in words if word not in late] + late
     run(*words, cwd=build)
     return made
 

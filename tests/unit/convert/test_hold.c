@@ -89,9 +89,8 @@ static void hold_and_read(struct cm_arena *arena)
              &err);
     const struct cm_saved_entry counter = {
         .role = CM_SAVED_BUFFER, .name = CM_STR("bn.num_batches"), .tensor = tensor};
-    CHECK_OK(
-        cm_hold_keep(file, 0, &counter, cm_saved_contents(arena, tensor, CM_INT64), &err),
-        &err);
+    CHECK_OK(cm_hold_keep(file, 0, &counter, cm_saved_contents(arena, tensor, CM_INT64), &err),
+             &err);
     CHECK_OK(cm_hold_read(arena, file, 0, &back, &err), &err);
     check_same(back);
     CHECK_STRING(back->system, "PyTorch");

@@ -273,7 +273,7 @@ static enum cm_status write_tensors(void *arg, struct cm_save *save, struct cm_e
     return CM_OK;
 }
 
-/* The tables, and the tensors behind them unless those have a file of their own. */
+/* The tables, then the tensors unless those have a file of their own. */
 static enum cm_status write_tables(void *arg, struct cm_save *save, struct cm_error *err)
 {
     const struct ort_writer *w = arg;
