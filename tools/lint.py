@@ -22,7 +22,7 @@ from pathlib import Path
 
 import operator_names
 import prose
-import check_training_docs
+import check_training_docs as training_docs_tables
 import wrap_markdown
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -655,7 +655,7 @@ def check_levels():
 
 def check_training():
     """docs/training.md has the losses and optimizers of data/training/, with their rates and states"""
-    return [place(ROOT / "docs/training.md", line, why) for line, why in check_training_docs.compare()]
+    return [place(ROOT / "docs/training.md", line, why) for line, why in training_docs_tables.compare()]
 
 
 def pages():
