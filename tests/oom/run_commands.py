@@ -5,7 +5,8 @@
 
 LIBRARY is the preloaded library that makes allocations fail. A run with a failed allocation must end as
 the run without: same exit code, same stdout, same stderr, same files; or with exit code 3 and a sentence
-about memory on stderr, and then each file it wrote is the whole file or is not there. A signal is a failure.
+about memory on stderr, and then each file it wrote is the whole file or is not there; a training may also leave
+the model as far as it came, if it names the file and the file is legal. A signal is a failure.
 
 Allocations with the same call stack fail alike, so a sample of distinct stacks is tried for each row; --stacks
 tries every distinct stack. --all tries the first allocations one by one and then every so many, alone and
@@ -130,6 +131,11 @@ class Row:
         return [word.format(**places).replace("OUT", str(out)) for word in self.words]
 
 
+def is_legal(model):
+    """Does another run of the command, with all its memory, accept the model?"""
+    return subprocess.run([*CAMEO.split(), "check", model], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+
+
 class Ended:
     """What a run left behind; as the row compares it."""
 
@@ -137,7 +143,7 @@ class Ended:
         def seen(data):
             data = data.replace(str(out).encode(), b"OUT")
             # what a slow machine prints and a fast one does not: progress, and the time that a part of the demo took
-            data = re.sub(rb"(?m)^(.* samples/s .*| *[\d.]+ s)\n", b"", data)
+            data = re.sub(rb"(?m)^(.* (samples|steps)/s\b.*| *[\d.]+ s)\n", b"", data)
             if "loose" in row.options:
                 return b""
             if "numbers" not in row.options:
@@ -147,6 +153,9 @@ class Ended:
         self.code = done.returncode
         self.stdout, self.stderr, self.said = seen(done.stdout), seen(done.stderr), done.stderr
         self.files = {}
+        # A training that ends early saves what it has, and names the file.
+        named = re.findall(rb"what was trained so far is in (.*)", self.said)
+        self.kept_early = {str(Path(os.fsdecode(name)).relative_to(out)) for name in named if is_legal(name)}
         for path in sorted(out.rglob("*")):
             if path.is_file() and path.name != ".lock":  # empty of meaning once its process has ended
                 data = path.read_bytes()
@@ -205,8 +214,8 @@ class Runner:
             if not SENTENCE.search(ended.said.decode("utf-8", "replace")):
                 return f"exit 3 without a sentence about memory: {ended.stderr[-200:]!r}"
             torn = [name for name, data in ended.files.items()
-                    if wanted.files.get(name) != data and not ("streams" in row.options
-                                                               and name.endswith(".jsonl"))]
+                    if wanted.files.get(name) != data and name not in ended.kept_early
+                    and not ("streams" in row.options and name.endswith(".jsonl"))]
             return f"left behind: {', '.join(torn)}" if torn else None
         if ended.code != wanted.code:
             return f"exit {ended.code}, expected {wanted.code} or 3: {ended.stderr[-200:]!r}"
