@@ -205,9 +205,16 @@ class Target:
         self.take(Run(self.program, [self.corpus], [f"-max_total_time={seconds}", f"-seed={seed}"]))
 
 
-def write_state(targets):
+def read_state():
+    """Facts by target, and the day on which their corpus began."""
+    saved = json.loads(STATE.read_text()) if STATE.exists() else {}
+    began = saved.pop("began", str(datetime.date.today()))
+    return saved, began
+
+
+def write_state(targets, began):
     CORPUS.mkdir(parents=True, exist_ok=True)
-    text = json.dumps({t.program.name: t.facts for t in targets}, indent=1)
+    text = json.dumps({"began": began, **{t.program.name: t.facts for t in targets}}, indent=1)
     part = STATE.with_suffix(".part")
     part.write_text(text)
     part.replace(STATE)
@@ -219,8 +226,22 @@ def memory_bound(name):
     return f"{base} MiB + {per_byte} n"
 
 
-def write_page(targets):
-    """The table of docs/fuzzing.md, between its two marks."""
+def runs_in(page, began):
+    """The rows of earlier runs in the results: each began with empty folders on a day of its own."""
+    rows = re.findall(r"^\| (\d{4}-\d\d-\d\d) \| ([\d,]+) \| ([\d.]+) \| (\d+) \|$", page, re.M)
+    return [(day, int(executions.replace(",", "")), float(hours), int(findings))
+            for day, executions, hours, findings in rows if day != began]
+
+
+def run_rows(runs):
+    rows = ["| began | executions | processor hours | findings |", "| --- | --- | --- | --- |"]
+    rows += [f"| {day} | {executions:,} | {hours:.1f} | {findings} |" for day, executions, hours, findings in runs]
+    executions, hours, findings = (sum(run[i] for run in runs) for i in (1, 2, 3))
+    return [*rows, f"| in all | {executions:,} | {hours:.1f} | {findings} |"]
+
+
+def write_page(targets, began):
+    """The tables of docs/fuzzing.md, between its two marks."""
     rows = ["| target | executions | processor minutes | edges | inputs kept | findings | memory bound | largest share |",
             "| --- | --- | --- | --- | --- | --- | --- | --- |"]
     for target in targets:
@@ -230,17 +251,20 @@ def write_page(targets):
                     f"{kept:,} | {len(facts['findings'])} | {memory_bound(target.program.name)} | {facts['memory']} % |")
     total = sum(t.facts["executions"] for t in targets)
     hours = sum(t.facts["seconds"] for t in targets) / 3600
-    rows += ["", f"Written on {datetime.date.today()} by `make fuzz-long`: {total:,} executions in {hours:.1f} processor hours;",
-             f"{sum(t.finished() for t in targets)} of {len(targets)} targets met the rule above, the others stopped at the limit",
-             f"of {setting('FUZZ_CORE_SECONDS', 8 * 3600) / 3600:.1f} processor hours."]
+    findings = sum(len(t.facts["findings"]) for t in targets)
+    finished = sum(t.finished() for t in targets)
     begin, end = "<!-- results -->\n", "<!-- end of results -->\n"
     text = PAGE.read_text()
     head, rest = text.split(begin)
-    PAGE.write_text(head + begin + "\n" + "\n".join(rows) + "\n\n" + end + rest.split(end)[1])
+    old, tail = rest.split(end)
+    rows += ["", f"Written on {datetime.date.today()} by `make fuzz-long`: {finished} of {len(targets)} targets met the rule above.",
+             "All runs, each from its own seeds on:", "",
+             *run_rows([*runs_in(old, began), (began, total, hours, findings)])]
+    PAGE.write_text(head + begin + "\n" + "\n".join(rows) + "\n\n" + end + tail)
 
 
 def run_long(names):
-    saved = json.loads(STATE.read_text()) if STATE.exists() else {}
+    saved, began = read_state()
     if not SEEDS.is_dir():
         fuzz_seeds.make(SEEDS)
     targets = [Target(p, saved.get(p.name, {})) for p in programs()]
@@ -252,15 +276,15 @@ def run_long(names):
         open_targets = [t for t in chosen if not t.finished()]
         if not open_targets or spent >= limit:
             break
-        # Whoever had least goes next, so that what finishes early leaves its share to the others.
+        # The target with the least time goes next. So a target that finishes early leaves its share to the others.
         target = min(open_targets, key=lambda t: t.facts["seconds"])
         slice_seconds = int(max(5, min(setting("FUZZ_SLICE_SECONDS", 300), limit - spent)))
         target.step(slice_seconds)
-        write_state(targets)
+        write_state(targets, began)
         facts = target.facts
         print(f"{target.program.name}: {facts['executions']:,} executions, {facts['edges']:,} edges, "
               f"{target.quiet():.0f} s without a new one, {len(facts['findings'])} findings", flush=True)
-    write_page(targets)
+    write_page(targets, began)
     found = sum(len(t.facts["findings"]) for t in targets) - known
     print(f"{len(chosen)} targets, {found} new findings; {PAGE.relative_to(ROOT)} has the counts")
     return 1 if found else 0
