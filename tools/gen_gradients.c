@@ -104,7 +104,7 @@ int main(int argc, char **argv)
     FILE *file = fopen(argv[1], "w");
     if (!file)
         die(argv[1], "cannot be written");
-    fputs("/* Made by tools/gen_gradients.c. */\n#include \"api/gradient_notes.h\"\n\n"
+    fputs("/* Made by tools/gen_gradients.c. */\n#include \"autodiff/explain/gradient_notes.h\"\n\n"
           "/* clang-format off */\n",
           file);
     write_bytes(file, "const unsigned char cm_gradient_notes[]", text, size);

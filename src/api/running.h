@@ -98,12 +98,6 @@ enum cm_status cm_api_check_backend(const char *name, struct cm_error *err) CM_M
 
 struct cm_findings;
 
-/* Adds all that cannot run: operators that nobody knows how to run, before the graph is built; and
- * nodes that the plain engine cannot, after. */
-void cm_api_list_nodes(struct cm_findings *list, const struct cm_model_proto *model,
-                       const struct cm_registry *registry);
-enum cm_status cm_api_check_graph(const struct cm_graph *graph, struct cm_findings *list,
-                                  struct cm_error *err) CM_MUST_CHECK;
 /* checking.c: the list as the caller gets it, with texts of its own; of a call that failed without
  * adding to it, the one reason that err has. */
 enum cm_status cm_api_findings(const struct cameo_model *model, const struct cm_findings *list,

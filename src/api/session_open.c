@@ -8,7 +8,6 @@
 #include "exec/session.h"
 #include "graph/function.h"
 #include "lower/lower.h"
-#include "schema/levels.h"
 
 struct new_call {
     struct cameo_session *session;
@@ -49,20 +48,6 @@ static enum cm_status expand(struct cameo_session *session, struct cm_error *err
         *err = expansion.err;
     session->expanded = expansion.count;
     return expansion.err.status;
-}
-
-/* ---- core operators ---- */
-
-static void refuse_others(const struct cm_graph *graph, struct cm_findings *findings)
-{
-    for (const struct cm_node *node = graph->first; node; node = node->next) {
-        if (cm_level_of(node->domain, node->op_type) != CM_LEVEL_CORE)
-            cm_findings_unsupported(findings, cm_str(cm_node_describe(node).text),
-                                    "its operator is not a core operator");
-        for (size_t b = 0; b < node->n_bodies; b++)
-            if (node->bodies[b].graph)
-                refuse_others(node->bodies[b].graph, findings);
-    }
 }
 
 /* ---- making ---- */
@@ -202,7 +187,7 @@ static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
         return cm_fail(&call->err, CM_NO_MEMORY, "no memory for the operators");
     const struct cm_module_options module_options = {.registry = registry, .files = file->files};
     struct cm_module *module = cm_module_new(&session->arena, &module_options);
-    cm_api_list_nodes(&call->findings, &file->model, registry);
+    cm_lower_list_unknown(&call->findings, &file->model, registry);
     CM_TRY(cm_lower_import(module, &file->model, &lower, &session->graph, &call->err));
     cm_api_saw_order((struct cameo_model *)(uintptr_t)session->model, module); /* it is locked */
     if (options->expand)
@@ -210,11 +195,13 @@ static enum cm_status new_guarded(struct cm_guard *guard, void *arg)
     CM_TRY(describe(session, &call->err));
     CM_TRY(cm_lower_graph(session->graph, &lower, &call->err));
     if (options->core_only) {
-        refuse_others(session->graph, &call->findings);
+        cm_lower_list_others(&call->findings, session->graph);
         CM_TRY(cm_findings_fail(&call->findings, &call->err));
     }
-    if (plain)
-        return cm_api_check_graph(session->graph, &call->findings, &call->err);
+    if (plain) {
+        cm_lower_list_unrunnable(&call->findings, session->graph);
+        return cm_findings_fail(&call->findings, &call->err);
+    }
     CM_TRY(cm_session_new(session->graph, &exec, &session->exec, &call->err));
     const struct cm_mapped_ranges mapped = cm_external_ranges(&session->arena, file->files);
     cm_session_set_mapped(session->exec, mapped.items, mapped.count);

@@ -4,6 +4,7 @@
 
 #include "graph/function.h"
 #include "graph/module.h"
+#include "graph/op.h"
 #include "graph/registry.h"
 
 #include <assert.h>
@@ -754,4 +755,14 @@ enum cm_status cm_node_blame(const struct cm_node *node, enum cm_status status,
 bool cm_node_is_current(const struct cm_node *node)
 {
     return !node->schema || node->is_newest;
+}
+
+size_t cm_graph_count(const struct cm_graph *graph)
+{
+    size_t count = graph->n_nodes;
+    for (const struct cm_node *node = graph->first; node; node = node->next)
+        for (size_t b = 0; b < node->n_bodies; b++)
+            if (node->bodies[b].graph && !(node->op && node->op->effects & CM_REGION))
+                count += cm_graph_count(node->bodies[b].graph);
+    return count;
 }

@@ -369,4 +369,7 @@ bool cm_node_fits(const struct cm_node *node, const struct cm_schema *schema);
 enum cm_status cm_node_check_version(const struct cm_node *node, const struct cm_schema *schema,
                                      struct cm_error *err) CM_MUST_CHECK;
 
+/* Nodes of graph and the bodies in it; a region is one. */
+size_t cm_graph_count(const struct cm_graph *graph);
+
 #endif

@@ -83,6 +83,12 @@ enum cm_status cm_module_import(struct cm_module *module, const struct cm_model_
                                 const struct cm_import_options *options, struct cm_graph **out,
                                 struct cm_error *err) CM_MUST_CHECK;
 
+/* cm_module_import with the upgrades that make nodes those whose rules are known: for engines that
+ * may not include them. */
+typedef enum cm_status cm_import_fn(struct cm_module *module, const struct cm_model_proto *model,
+                                    const struct cm_import_options *options, struct cm_graph **out,
+                                    struct cm_error *err);
+
 /* How a node is written down: as it stands, unless a cm_form_fn changes it. */
 struct cm_node_form {
     struct cm_str domain, op_type, overload;

@@ -9,11 +9,6 @@
 #include "graph/import.h"
 #include "onnx/model_file.h"
 
-/* How a graph is imported: with the upgrades that make its nodes those whose rules are known. */
-typedef enum cm_status cm_import_fn(struct cm_module *module, const struct cm_model_proto *model,
-                                    const struct cm_import_options *options, struct cm_graph **out,
-                                    struct cm_error *err);
-
 struct cm_infer_model_options {
     cm_import_fn *import;
     const struct cm_registry *registry;

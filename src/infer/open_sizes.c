@@ -353,18 +353,6 @@ static void use(struct sizing *s, const int64_t *sizes)
         s->sizes->items[i].size = sizes[i];
 }
 
-/* Recursion is as deep as graphs nest, which the importer bounds. */
-static size_t count_nodes(const struct cm_graph *graph)
-{
-    size_t count = graph->n_nodes;
-
-    for (const struct cm_node *node = graph->first; node; node = node->next)
-        for (size_t b = 0; b < node->n_bodies; b++)
-            if (node->bodies[b].graph)
-                count += count_nodes(node->bodies[b].graph);
-    return count;
-}
-
 static bool has_free(const struct sizing *s)
 {
     for (size_t i = 0; i < s->sizes->count; i++)
@@ -425,7 +413,7 @@ enum cm_status cm_open_sizes_find(struct cm_graph *graph, const struct cm_size_o
     bool has_rank = true;
     size_t best = 0, best_at = 0;
 
-    s.tries_max = VISITS_MAX / (count_nodes(graph) + 1) + TRIES_MIN;
+    s.tries_max = VISITS_MAX / (cm_graph_count(graph) + 1) + TRIES_MIN;
     if (s.tries_max > TRIES_MAX)
         s.tries_max = TRIES_MAX;
     *out = (struct cm_open_sizes){.types =

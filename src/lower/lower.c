@@ -80,16 +80,6 @@ static bool is_shorthand(const struct cm_node *node, void *arg)
     return node->domain.size && !(node->op && node->op->grad) && has_no_kernel(node, arg);
 }
 
-size_t cm_lower_count(const struct cm_graph *graph)
-{
-    size_t count = graph->n_nodes;
-    for (const struct cm_node *node = graph->first; node; node = node->next)
-        for (size_t b = 0; b < node->n_bodies; b++)
-            if (node->bodies[b].graph && !(node->op && node->op->effects & CM_REGION))
-                count += cm_lower_count(node->bodies[b].graph);
-    return count;
-}
-
 struct lowering {
     struct cm_graph *graph;
     const struct cm_lower_options *options;
@@ -112,13 +102,13 @@ static enum cm_status run_pass(void *state, const struct cm_pass_row *row, bool 
     struct cm_lower_report report = {.pass = row->name, .skipped = !is_wanted};
 
     if (options->after)
-        report.nodes_before = cm_lower_count(l->graph);
+        report.nodes_before = cm_graph_count(l->graph);
     if (pass->run && is_wanted) {
         CM_TRY(pass->run(l->graph, &options->pass, err));
         cm_graph_remove_dead(l->graph); /* counts as the pass's doing */
     }
     if (options->after) {
-        report.nodes_after = cm_lower_count(l->graph);
+        report.nodes_after = cm_graph_count(l->graph);
         CM_TRY(options->after(options->after_arg, &report, l->graph, err));
     }
     return pass->run == gradients ? inline_bodies(l, err) : CM_OK;

@@ -69,7 +69,14 @@ enum cm_status cm_lower_graph(struct cm_graph *graph, const struct cm_lower_opti
 enum cm_status cm_lower_tidy(struct cm_graph *graph, const struct cm_lower_options *options,
                              bool simplify_only, struct cm_error *err) CM_MUST_CHECK;
 
-/* Nodes of graph and the bodies in it; a region is one. */
-size_t cm_lower_count(const struct cm_graph *graph);
+/* cannot_run.c: each adds all that cannot run to a list of findings. Operators of a model that
+ * nobody knows how to run, before the graph is built: */
+struct cm_registry;
+void cm_lower_list_unknown(struct cm_findings *list, const struct cm_model_proto *model,
+                           const struct cm_registry *registry);
+/* nodes of a graph that the plain interpreter cannot run: */
+void cm_lower_list_unrunnable(struct cm_findings *list, const struct cm_graph *graph);
+/* nodes of a graph that are no core operators. */
+void cm_lower_list_others(struct cm_findings *list, const struct cm_graph *graph);
 
 #endif

@@ -1,6 +1,6 @@
 /* Reads the packed facts about gradients. */
 // SPDX-License-Identifier: Apache-2.0
-#include "api/gradient_notes.h"
+#include "autodiff/explain/gradient_notes.h"
 
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* The gradient of one operator as a graph that people can read: the nodes that `cameo grad` emits
  * for an example of its use. */
 // SPDX-License-Identifier: Apache-2.0
-#ifndef CM_API_OPERATOR_GRADIENT_H
-#define CM_API_OPERATOR_GRADIENT_H
+#ifndef CM_AUTODIFF_EXPLAIN_OPERATOR_GRADIENT_H
+#define CM_AUTODIFF_EXPLAIN_OPERATOR_GRADIENT_H
 
 #include "base/array.h"
-#include "graph/graph.h"
+#include "graph/import.h"
 
 struct cm_operand_names {
     CM_ARRAY(struct cm_str);
@@ -21,16 +21,19 @@ struct cm_operator_gradient {
     size_t nodes;                 /* those of bodies included */
 };
 
-/* example is a line of data/gradients/, whose head explains the form; empty: each operand that must
+/* import builds the graph of the example, whose function bodies may be of older opsets.
+ * example is a line of data/gradients/, whose head explains the form; empty: each operand that must
  * be there, a vector. All of the result lives in arena. */
 enum cm_status cm_operator_gradient(struct cm_arena *arena, const struct cm_schema *schema,
-                                    struct cm_str example, struct cm_operator_gradient *out,
+                                    struct cm_str example, cm_import_fn *import,
+                                    struct cm_operator_gradient *out,
                                     struct cm_error *err) CM_MUST_CHECK;
 
 /* The function body that defines the operator, for the same example, into a zeroed graph; no nodes:
  * it has none. */
 enum cm_status cm_operator_definition(struct cm_arena *arena, const struct cm_schema *schema,
-                                      struct cm_str example, struct cm_graph_proto *out,
-                                      size_t *nodes, struct cm_error *err) CM_MUST_CHECK;
+                                      struct cm_str example, cm_import_fn *import,
+                                      struct cm_graph_proto *out, size_t *nodes,
+                                      struct cm_error *err) CM_MUST_CHECK;
 
 #endif

@@ -1,7 +1,7 @@
 /* What data/gradients/ says of operators: the facts about gradients that no rule can tell. */
 // SPDX-License-Identifier: Apache-2.0
-#ifndef CM_API_GRADIENT_NOTES_H
-#define CM_API_GRADIENT_NOTES_H
+#ifndef CM_AUTODIFF_EXPLAIN_GRADIENT_NOTES_H
+#define CM_AUTODIFF_EXPLAIN_GRADIENT_NOTES_H
 
 #include "base/arena.h"
 

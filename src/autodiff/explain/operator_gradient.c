@@ -1,11 +1,10 @@
 /* Builds a use of an operator from its example, differentiates it and writes the graph down. */
 // SPDX-License-Identifier: Apache-2.0
-#include "api/operator_gradient.h"
+#include "autodiff/explain/operator_gradient.h"
 
 #include "autodiff/backward.h"
 #include "graph/function.h"
 #include "graph/import.h"
-#include "lower/lower.h"
 #include "onnx/syntax.h"
 
 #include <ctype.h>
@@ -335,8 +334,8 @@ static void drop_unused_inputs(const struct cm_graph *graph, struct cm_graph_pro
 
 /* A graph whose one node is the operator. */
 static enum cm_status import_example(struct cm_arena *arena, const struct cm_schema *schema,
-                                     struct cm_str example, struct cm_graph **out,
-                                     struct cm_error *err)
+                                     struct cm_str example, cm_import_fn *import,
+                                     struct cm_graph **out, struct cm_error *err)
 {
     struct example e = {.arena = arena, .schema = schema};
     struct cm_model_proto *model = CM_NEW(arena, struct cm_model_proto);
@@ -345,7 +344,7 @@ static enum cm_status import_example(struct cm_arena *arena, const struct cm_sch
     const struct cm_str text = example_model(&e);
     CM_TRY(cm_error_context(err, cm_syntax_parse_model(text, arena, model, err),
                             "the example of %s", schema->name));
-    return cm_lower_import(cm_module_new(arena, NULL), model, NULL, out, err);
+    return import(cm_module_new(arena, NULL), model, &(struct cm_import_options){0}, out, err);
 }
 
 static enum cm_status write_down(const struct cm_graph *graph, struct cm_arena *arena,
@@ -361,32 +360,33 @@ static enum cm_status write_down(const struct cm_graph *graph, struct cm_arena *
 }
 
 enum cm_status cm_operator_gradient(struct cm_arena *arena, const struct cm_schema *schema,
-                                    struct cm_str example, struct cm_operator_gradient *out,
-                                    struct cm_error *err)
+                                    struct cm_str example, cm_import_fn *import,
+                                    struct cm_operator_gradient *out, struct cm_error *err)
 {
     struct differentiation d = {.arena = arena};
 
     *out = (struct cm_operator_gradient){0};
-    CM_TRY(import_example(arena, schema, example, &d.graph, err));
+    CM_TRY(import_example(arena, schema, example, import, &d.graph, err));
     CM_TRY(differentiate(&d, out, err));
     find_kept(&d, out);
-    out->nodes = cm_lower_count(d.graph);
+    out->nodes = cm_graph_count(d.graph);
     return write_down(d.graph, arena, cm_arena_printf(arena, "%s_gradient", schema->name),
                       &out->graph, err);
 }
 
 enum cm_status cm_operator_definition(struct cm_arena *arena, const struct cm_schema *schema,
-                                      struct cm_str example, struct cm_graph_proto *out,
-                                      size_t *nodes, struct cm_error *err)
+                                      struct cm_str example, cm_import_fn *import,
+                                      struct cm_graph_proto *out, size_t *nodes,
+                                      struct cm_error *err)
 {
     struct cm_graph *graph;
 
     *nodes = 0;
-    CM_TRY(import_example(arena, schema, example, &graph, err));
+    CM_TRY(import_example(arena, schema, example, import, &graph, err));
     if (!cm_node_has_function(graph->first))
         return CM_OK;
     CM_TRY(cm_graph_inline(graph->first, err));
     cm_graph_remove_dead(graph);
-    *nodes = cm_lower_count(graph);
+    *nodes = cm_graph_count(graph);
     return write_down(graph, arena, cm_str(schema->name), out, err);
 }

@@ -1,10 +1,11 @@
 /* How one operator is differentiated, as a section of docs/gradients.md. */
 // SPDX-License-Identifier: Apache-2.0
-#include "api/api.h"
-#include "api/gradient_notes.h"
-#include "api/operator_gradient.h"
+#include "autodiff/explain/explain_gradient.h"
+
+#include "autodiff/explain/gradient_notes.h"
+#include "autodiff/explain/operator_gradient.h"
+#include "graph/op.h"
 #include "graph/registry.h"
-#include "onnx/syntax.h"
 #include "schema/schema.h"
 
 #include <stdarg.h>
@@ -15,7 +16,9 @@ enum { SHOWN_NODES = 60 };
 struct section {
     const char *domain, *name; /* as asked for */
     int64_t opset;
-    struct cm_api_writer writer;
+    cm_import_fn *import;
+    cm_text_write_fn *write;
+    void *to;
     struct cm_arena *arena;
     const struct cm_schema *schema, *asked; /* the newest version, and that of the opset */
     struct cm_str entry;
@@ -33,8 +36,8 @@ CM_PRINTF(2, 3) static void say(struct section *s, const char *format, ...)
     const int size = vsnprintf(text, sizeof text, format, args);
     va_end(args);
     if (s->status == CM_OK)
-        s->status = cm_api_write(
-            &s->writer, text, (size_t)size < sizeof text ? (size_t)size : sizeof text - 1, s->err);
+        s->status = s->write(s->to, text,
+                             (size_t)size < sizeof text ? (size_t)size : sizeof text - 1, s->err);
 }
 
 /* ---- which operator ---- */
@@ -224,8 +227,7 @@ static enum cm_status say_graph(struct section *s, const struct cm_graph_proto *
     }
     say(s, "\n```\n");
     CM_TRY(s->status);
-    CM_TRY(cm_syntax_print_graph(graph, &(struct cm_syntax_options){0}, cm_api_write, &s->writer,
-                                 s->err));
+    CM_TRY(cm_syntax_print_graph(graph, &(struct cm_syntax_options){0}, s->write, s->to, s->err));
     say(s, "```\n");
     return s->status;
 }
@@ -235,7 +237,7 @@ static enum cm_status say_gradient(struct section *s)
     struct cm_operator_gradient gradient;
     struct cm_operand_names whole = {0};
 
-    CM_TRY(cm_operator_gradient(s->arena, s->schema, example_of(s), &gradient, s->err));
+    CM_TRY(cm_operator_gradient(s->arena, s->schema, example_of(s), s->import, &gradient, s->err));
     say_lines(s, "is", "    %.*s\n");
     if (has_line(s, "is"))
         say(s, "\n");
@@ -259,19 +261,28 @@ static enum cm_status say_definition(struct section *s)
     struct cm_graph_proto graph = {0};
     size_t nodes;
 
-    CM_TRY(cm_operator_definition(s->arena, s->schema, example_of(s), &graph, &nodes, s->err));
+    CM_TRY(cm_operator_definition(s->arena, s->schema, example_of(s), s->import, &graph, &nodes,
+                                  s->err));
     if (!nodes)
         return s->status;
     say(s, "Defined by standard operators:\n");
     return say_graph(s, &graph, nodes);
 }
 
-static enum cm_status describe(void *arg, struct cm_arena *arena, struct cm_error *err)
+enum cm_status cm_explain_gradient(const char *domain, const char *name, int64_t opset,
+                                   cm_import_fn *import, struct cm_arena *scratch,
+                                   cm_text_write_fn *write, void *to, struct cm_error *err)
 {
-    struct section *s = arg;
+    struct section section = {.domain = domain,
+                              .name = name,
+                              .opset = opset,
+                              .import = import,
+                              .arena = scratch,
+                              .write = write,
+                              .to = to,
+                              .err = err};
+    struct section *s = &section;
 
-    s->arena = arena;
-    s->err = err;
     CM_TRY(find_operator(s));
     const enum way way = find_way(s->schema);
     say_version(s, way);
@@ -280,14 +291,4 @@ static enum cm_status describe(void *arg, struct cm_arena *arena, struct cm_erro
     if (strcmp(s->schema->domain, "ai.cameo") == 0 && !has_line(s, "none"))
         return say_definition(s);
     return way == WAY_RULE || way == WAY_BODY ? say_gradient(s) : s->status;
-}
-
-enum cameo_status cameo_operator_gradient(const char *domain, const char *name, int64_t opset,
-                                          cameo_write_fn *write, void *to, struct cameo_error *err)
-{
-    CM_API_NEED(name, err);
-    CM_API_NEED(write, err);
-    struct section s = {.domain = domain, .name = name, .opset = opset, .writer = {write, to}};
-
-    return cm_api_call(NULL, describe, &s, err);
 }

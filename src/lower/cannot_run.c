@@ -1,11 +1,12 @@
 /* What stands in the way of running a model, all of it at once. */
 // SPDX-License-Identifier: Apache-2.0
-#include "api/running.h"
+#include "lower/lower.h"
 
 #include "base/diagnostics.h"
 #include "graph/function.h"
 #include "graph/import_context.h"
 #include "graph/registry.h"
+#include "schema/levels.h"
 
 enum { DEPTH_MAX = 64 };
 
@@ -60,8 +61,8 @@ static void search_nodes(struct search *search, const struct cm_nodes *nodes, in
     }
 }
 
-void cm_api_list_nodes(struct cm_findings *list, const struct cm_model_proto *model,
-                       const struct cm_registry *registry)
+void cm_lower_list_unknown(struct cm_findings *list, const struct cm_model_proto *model,
+                           const struct cm_registry *registry)
 {
     struct search search = {model, registry, list};
 
@@ -74,7 +75,7 @@ void cm_api_list_nodes(struct cm_findings *list, const struct cm_model_proto *mo
 
 /* ---- after it ---- */
 
-static void search_graph(const struct cm_graph *graph, struct cm_findings *list)
+void cm_lower_list_unrunnable(struct cm_findings *list, const struct cm_graph *graph)
 {
     for (const struct cm_node *node = graph->first; node; node = node->next) {
         const bool kernel = !node->function && node->op && node->op->run;
@@ -87,13 +88,18 @@ static void search_graph(const struct cm_graph *graph, struct cm_findings *list)
                                     "there is no kernel and no function body for it");
         for (size_t i = 0; i < node->n_bodies; i++)
             if (node->bodies[i].graph)
-                search_graph(node->bodies[i].graph, list);
+                cm_lower_list_unrunnable(list, node->bodies[i].graph);
     }
 }
 
-enum cm_status cm_api_check_graph(const struct cm_graph *graph, struct cm_findings *list,
-                                  struct cm_error *err)
+void cm_lower_list_others(struct cm_findings *list, const struct cm_graph *graph)
 {
-    search_graph(graph, list);
-    return cm_findings_fail(list, err);
+    for (const struct cm_node *node = graph->first; node; node = node->next) {
+        if (cm_level_of(node->domain, node->op_type) != CM_LEVEL_CORE)
+            cm_findings_unsupported(list, cm_str(cm_node_describe(node).text),
+                                    "its operator is not a core operator");
+        for (size_t i = 0; i < node->n_bodies; i++)
+            if (node->bodies[i].graph)
+                cm_lower_list_others(list, node->bodies[i].graph);
+    }
 }
