@@ -43,7 +43,7 @@ struct cameo_model {
     struct cameo_function *functions;
     struct cameo_training *trainings;
     struct cameo_external_file *external_files;
-    struct cameo_text *notes; /* made when somebody asks for them */
+    const struct cameo_text *notes; /* made when somebody asks for them */
     size_t note_count;
     bool has_notes;
     struct cm_api_log log;

@@ -1,11 +1,14 @@
 /* Checking, and the list of what was found. */
 // SPDX-License-Identifier: Apache-2.0
-#include "api/checking.h"
+#include "api/running.h"
 
 #include "base/diagnostics.h"
 #include "base/memory.h"
 #include "check/check.h"
 #include "check/check_rules.h"
+#include "convert/transfer/hold.h"
+#include "lower/lower.h"
+#include "models/inference_modes.h"
 
 #include <assert.h>
 
@@ -95,6 +98,22 @@ struct check_call {
     struct cameo_findings *findings;
 };
 
+/* Adds a warning for each node of the inference graph that is in training mode, and what is wrong
+ * with what the model holds of a training besides training_info. */
+static void check_held(const struct cm_model_file *file, unsigned flags,
+                       struct cm_findings *findings)
+{
+    struct cm_findings found = {.arena = findings->arena};
+    struct cm_modes modes;
+
+    cm_modes_find(found.arena, file, &modes);
+    for (size_t i = 0; i < modes.nodes.count; i++)
+        cm_findings_judge(&found, "ST30", modes.nodes.items[i], "the node is in training mode");
+    cm_hold_check(found.arena, file, &found);
+    if (found.count)
+        cm_check_add_inferred(&file->model, flags, &found, findings);
+}
+
 /* The check may point into the model, which need not live as long: texts are copied. */
 static enum cm_status check(void *arg, struct cm_arena *scratch, struct cm_error *err)
 {
@@ -111,11 +130,12 @@ static enum cm_status check(void *arg, struct cm_arena *scratch, struct cm_error
     const unsigned flags = (options.strict ? (unsigned)CM_CHECK_STRICT : 0) |
                            (options.tool ? (unsigned)CM_CHECK_FOR_RUNTIME : 0);
     CM_TRY(cm_check_model(&file->model, files, flags, scratch, &found, err));
-    cm_api_check_held(file, flags, &found);
+    check_held(file, flags, &found);
     struct cm_error unused = {0};
     /* Calls of the inference graph that cannot be replaced were reported. */
     if (!options.structure_only && cm_api_today(file, scratch, &today, &unused) == CM_OK)
-        CM_TRY(cm_api_check_types(today, flags, scratch, &found, err));
+        CM_TRY(cm_check_types(today, cm_api_operators(NULL, today), cm_lower_import_as, flags,
+                              scratch, &found, err));
     return list_findings(call->model, &found, &call->findings, err);
 }
 

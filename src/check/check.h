@@ -1,13 +1,14 @@
 /* Is this model legal ONNX? Reads the messages as the file has them and lists every violation it
- * finds, each with a rule id of docs/check-rules.md, a place and a reason. Here: structure and
- * names; what needs types is found by whoever infers them, and added with cm_check_add_inferred.
- * Changes nothing. */
+ * finds, each with a rule id of docs/check-rules.md, a place and a reason: structure and names
+ * (cm_check_model), types and shapes (cm_check_types). What others find is added with
+ * cm_check_add_inferred. Changes nothing. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_CHECK_CHECK_H
 #define CM_CHECK_CHECK_H
 
 #include "base/diagnostics.h"
-#include "onnx/messages.h"
+#include "graph/import.h"
+#include "onnx/model_file.h"
 
 enum {
     CM_CHECK_STRICT = 1, /* the ST rules are violations rather than warnings */
@@ -24,6 +25,13 @@ struct cm_external_files; /* onnx/external.h */
 enum cm_status cm_check_model(const struct cm_model_proto *model, struct cm_external_files *files,
                               unsigned flags, struct cm_arena *arena, struct cm_findings *out,
                               struct cm_error *err) CM_MUST_CHECK;
+
+/* Adds what inference finds wrong with the same model, whose GraphCalls of ONNX 1.7 were replaced:
+ * the working copy is built with these operators, by import. scratch is free for reuse on return.
+ */
+enum cm_status cm_check_types(const struct cm_model_file *file, const struct cm_registry *registry,
+                              cm_import_fn *import, unsigned flags, struct cm_arena *scratch,
+                              struct cm_findings *findings, struct cm_error *err) CM_MUST_CHECK;
 
 /* Adds what others found about the same model, by the rules and the subjects that their findings
  * name: in the order of the model, with their places. Left out: what has a violation already, and

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/api.h"
 
+#include "graph/module.h"
+#include "models/model_notes.h"
+
 #define ROW(rows, count) (index < (count) ? &(rows)[index] : NULL)
 
 const struct cameo_summary *cameo_model_summary(const struct cameo_model *model)
@@ -63,4 +66,36 @@ bool cameo_model_find_initializer(const struct cameo_model *model, const char *n
     if (found && index)
         *index = (size_t)*found;
     return found != NULL;
+}
+
+/* ---- notes ---- */
+
+static enum cm_status make_notes(void *arg, struct cm_arena *scratch, struct cm_error *err)
+{
+    struct cameo_model *model = arg;
+    struct cm_findings found = {.arena = scratch};
+
+    (void)err;
+    if (model->has_notes)
+        return CM_OK;
+    cm_model_notes(&model->file->model, scratch, &found);
+    model->notes = cm_api_notes(&model->arena, &found, &model->note_count);
+    model->has_notes = true;
+    return CM_OK;
+}
+
+void cm_api_saw_order(struct cameo_model *model, const struct cm_module *module)
+{
+    const struct cm_model_proto *proto = &model->file->model;
+
+    if (!cm_module_had(module, CM_HAD_LATER_NODES) && !cm_module_channel_block(module) &&
+        !proto->functions.count && !proto->training_info.count)
+        model->has_notes = true;
+}
+
+const struct cameo_text *cameo_model_note(const struct cameo_model *model, size_t index)
+{
+    if (!model || cm_api_call(model, make_notes, (void *)(uintptr_t)model, NULL) != CAMEO_OK)
+        return NULL;
+    return index < model->note_count ? &model->notes[index] : NULL;
 }

@@ -2,16 +2,15 @@
  * judged, and every reason why a node could not be typed becomes a finding. Weights are not read.
  */
 // SPDX-License-Identifier: Apache-2.0
-#include "api/checking.h"
-
 #include "check/check.h"
+
 #include "graph/import.h"
-#include "lower/lower.h"
 
 enum { WORK_MAX = 1000 * 1000 };
 
 struct judging {
     const struct cm_model_proto *model;
+    cm_import_fn *import;
     struct cm_module *module;
     struct cm_arena *arena;
     struct cm_findings found;
@@ -136,7 +135,7 @@ static enum cm_status judge_initialization(struct judging *j, const struct cm_tr
     model->graph = entry->initialization;
     options.around = arounds;
     options.n_around = 1;
-    const enum cm_status status = cm_lower_import_as(j->module, model, &options, &graph, err);
+    const enum cm_status status = j->import(j->module, model, &options, &graph, err);
     if (status)
         return settle(j, status, err);
     judge_bindings(j, &entry->initialization_binding, keys, graph);
@@ -165,7 +164,7 @@ static enum cm_status judge_graphs(struct judging *j, struct cm_error *err)
     options.inner = inner;
     options.n_inner = n;
     options.inner_graphs = inner_graphs;
-    const enum cm_status status = cm_lower_import_as(j->module, model, &options, &graph, err);
+    const enum cm_status status = j->import(j->module, model, &options, &graph, err);
     if (status)
         return settle(j, status, err);
     map_initializers(j, &j->constants, model->graph);
@@ -188,18 +187,18 @@ static bool is_finite(const struct cm_findings *findings)
     return true;
 }
 
-enum cm_status cm_api_check_types(const struct cm_model_file *file, unsigned flags,
-                                  struct cm_arena *scratch, struct cm_findings *findings,
-                                  struct cm_error *err)
+enum cm_status cm_check_types(const struct cm_model_file *file, const struct cm_registry *registry,
+                              cm_import_fn *import, unsigned flags, struct cm_arena *scratch,
+                              struct cm_findings *findings, struct cm_error *err)
 {
     const struct cm_model_proto *model = &file->model;
-    struct judging j = {.model = model, .arena = scratch, .found = {.arena = scratch}};
+    struct judging j = {
+        .model = model, .import = import, .arena = scratch, .found = {.arena = scratch}};
 
     if (!model->graph || !is_finite(findings))
         return CM_OK;
-    j.module =
-        cm_module_new(scratch, &(struct cm_module_options){.registry = cm_api_operators(NULL, file),
-                                                           .files = file->files});
+    j.module = cm_module_new(
+        scratch, &(struct cm_module_options){.registry = registry, .files = file->files});
     CM_TRY(judge_graphs(&j, err));
     cm_check_add_inferred(model, flags, &j.found, findings);
     return CM_OK;
