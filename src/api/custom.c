@@ -368,7 +368,8 @@ void cameo_registry_free(struct cameo_registry *registry)
     cm_free(registry);
 }
 
-const struct cm_registry *cm_api_freeze(const struct cameo_registry *registry)
+/* No more rows from now on; NULL gives the built-in operators. */
+static const struct cm_registry *api_freeze(const struct cameo_registry *registry)
 {
     if (!registry)
         return cm_registry_builtin();
@@ -385,12 +386,12 @@ const struct cm_registry *cm_api_freeze(const struct cameo_registry *registry)
 const struct cm_registry *cm_api_operators(const struct cameo_registry *given,
                                            const struct cm_model_file *file)
 {
-    return !given && file->registry ? file->registry : cm_api_freeze(given);
+    return !given && file->registry ? file->registry : api_freeze(given);
 }
 
 void cameo_model_set_registry(struct cameo_model *model, const struct cameo_registry *registry)
 {
-    model->file->registry = registry ? cm_api_freeze(registry) : NULL;
+    model->file->registry = registry ? api_freeze(registry) : NULL;
 }
 
 /* ---- what infer functions call ---- */

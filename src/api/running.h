@@ -47,9 +47,6 @@ enum cm_status cm_api_item(void *out, size_t size, const void *array, size_t ind
 struct cameo_value **cm_api_fetched(struct cameo_fetch *fetches, size_t index);
 enum cm_status cm_api_check_fetches(struct cameo_fetch *fetches, size_t count,
                                     struct cm_error *err) CM_MUST_CHECK;
-/* The caller's tensor as this version has it, with a device and a type that can be used. */
-enum cm_status cm_api_lent(const struct cameo_tensor *given, struct cameo_tensor *out,
-                           struct cm_error *err) CM_MUST_CHECK;
 /* That, and ours over the same memory, its shape checked; its bytes are not looked at yet. */
 enum cm_status cm_api_check_tensor(const struct cameo_tensor *given, struct cameo_tensor *lent,
                                    struct cm_tensor *out, struct cm_error *err) CM_MUST_CHECK;
@@ -85,8 +82,6 @@ struct cameo_registry {
     bool frozen;
 };
 
-/* No more rows from now on; NULL gives the built-in operators. */
-const struct cm_registry *cm_api_freeze(const struct cameo_registry *registry);
 /* The same of what a call was given; without that, what the model was given. */
 const struct cm_registry *cm_api_operators(const struct cameo_registry *given,
                                            const struct cm_model_file *file);

@@ -220,13 +220,6 @@ bool cm_str_to_double(struct cm_str text, double *out)
     return true;
 }
 
-double cm_read_double(const char *text, char **end)
-{
-    const locale_t locale = c_locale();
-
-    return locale ? strtod_l(text, end, locale) : strtod(text, end);
-}
-
 int cm_vformat(char *to, size_t size, const char *format, va_list args)
 {
     const locale_t locale = c_locale();

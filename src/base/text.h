@@ -65,8 +65,6 @@ bool cm_str_to_int64(struct cm_str text, int64_t *out);
 /* Same in the C locale's floating point syntax, whatever the process's locale is. */
 bool cm_str_to_double(struct cm_str text, double *out);
 
-/* strtod in the C locale, whatever the process's locale is. */
-double cm_read_double(const char *text, char **end);
 /* snprintf in the C locale, whatever the process's locale is: a point in 0.5, never a comma. */
 int cm_format(char *to, size_t size, const char *format, ...) CM_PRINTF(3, 4);
 int cm_vformat(char *to, size_t size, const char *format, va_list args);

@@ -115,7 +115,8 @@ struct cm_fb_table cm_fb_entry(struct cm_fb_vector vector, size_t index)
 
 /* ---- writing ---- */
 
-void cm_fb_align(struct cm_bytes *out, size_t alignment, size_t beyond)
+/* Zeros until the end is `beyond` past a multiple of `alignment`. */
+static void fb_align(struct cm_bytes *out, size_t alignment, size_t beyond)
 {
     cm_bytes_put(out, NULL, (alignment + beyond % alignment - out->count % alignment) % alignment);
 }
@@ -134,7 +135,7 @@ size_t cm_fb_put_table(struct cm_bytes *out, const struct cm_fb_field *fields, s
                 size = (uint16_t)(size + width);
             }
     head[1] = size;
-    cm_fb_align(out, 8, 4 + 8 - head[0] % 8);
+    fb_align(out, 8, 4 + 8 - head[0] % 8);
     const int32_t back = head[0];
     cm_bytes_put(out, head, head[0]);
     const size_t at = out->count;
@@ -152,7 +153,7 @@ size_t cm_fb_put_text(struct cm_bytes *out, struct cm_str text)
 {
     const uint32_t size = (uint32_t)text.size;
 
-    cm_fb_align(out, 4, 0);
+    fb_align(out, 4, 0);
     const size_t at = out->count;
     cm_bytes_put(out, &size, sizeof size);
     cm_bytes_put(out, text.data, text.size);
@@ -164,7 +165,7 @@ size_t cm_fb_put_longs(struct cm_bytes *out, const int64_t *values, size_t count
 {
     const uint32_t size = (uint32_t)count;
 
-    cm_fb_align(out, 8, 4);
+    fb_align(out, 8, 4);
     const size_t at = out->count;
     cm_bytes_put(out, &size, sizeof size);
     cm_bytes_put(out, values, count * sizeof *values);
@@ -175,7 +176,7 @@ size_t cm_fb_put_offsets(struct cm_bytes *out, size_t count)
 {
     const uint32_t size = (uint32_t)count;
 
-    cm_fb_align(out, 4, 0);
+    fb_align(out, 4, 0);
     const size_t at = out->count;
     cm_bytes_put(out, &size, sizeof size);
     cm_bytes_put(out, NULL, 4 * count);

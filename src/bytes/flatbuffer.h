@@ -48,8 +48,6 @@ struct cm_fb_field {
 #define CM_FB_BOOL(n) ((struct cm_fb_field){1, (n) ? 1 : 0})
 enum { CM_FB_FIELDS_MAX = 8 };
 
-/* Zeros until the end is `beyond` past a multiple of `alignment`. */
-void cm_fb_align(struct cm_bytes *out, size_t alignment, size_t beyond);
 /* A table; places[i] is where field i lies. Returns its position. */
 size_t cm_fb_put_table(struct cm_bytes *out, const struct cm_fb_field *fields, size_t count,
                        size_t *places);

@@ -103,7 +103,8 @@ double cm_schedule_rate(const struct cm_rate_schedule *schedule, size_t groups, 
     return phase_rate(phase, groups, group, k > 0 ? k : 0);
 }
 
-int64_t cm_schedule_end(const struct cm_rate_schedule *schedule)
+/* The position from which on the rate no longer changes; -1: it never stops. */
+static int64_t schedule_end(const struct cm_rate_schedule *schedule)
 {
     if (schedule->count == 0)
         return 0;
@@ -254,7 +255,7 @@ bool cm_schedule_multiply(const struct cm_schedule_maker *maker, const struct cm
 {
     const struct product product = {maker, a, b};
     const size_t before = maker->out->count;
-    int64_t end = cm_schedule_end(a), other = cm_schedule_end(b);
+    int64_t end = schedule_end(a), other = schedule_end(b);
     struct cm_phase of_a, of_b;
 
     if (a->count == 0 || b->count == 0)
@@ -292,7 +293,7 @@ bool cm_schedule_stretch(const struct cm_schedule_maker *maker, const struct cm_
     for (size_t i = 0; i < from->count; i++) {
         const struct cm_phase *phase = &from->phases[i];
         const bool is_last = i + 1 == from->count;
-        const int64_t end = is_last ? cm_schedule_end(from) : from->phases[i + 1].first - 1;
+        const int64_t end = is_last ? schedule_end(from) : from->phases[i + 1].first - 1;
         const bool whole = phase->shape == CM_PHASE_CONSTANT || phase->is_stepped;
 
         if (phase->first > INT64_MAX / 4 / times ||

@@ -29,8 +29,6 @@ bool cm_schedule_add_table(const struct cm_schedule_maker *maker, int64_t first,
 /* The rate of a group at a position; NAN when there are no phases. */
 double cm_schedule_rate(const struct cm_rate_schedule *schedule, size_t groups, size_t group,
                         int64_t position);
-/* The position from which on the rate no longer changes; -1: it never stops. */
-int64_t cm_schedule_end(const struct cm_rate_schedule *schedule);
 /* The product of two schedules, divided by base, where phases can say that. */
 bool cm_schedule_multiply(const struct cm_schedule_maker *maker, const struct cm_rate_schedule *a,
                           const struct cm_rate_schedule *b);

@@ -77,10 +77,6 @@ void cm_curves_arrange_each(struct cm_curves *curves, bool log_scale, struct cm_
 void cm_curve_write_svg(struct cm_printer *to, struct cm_arena *scratch,
                         const struct cm_curve_picture *picture);
 
-/* Draws one curve, smoothed, in columns x rows characters, axes included, in dots of braille or in
- * plain characters. */
-void cm_curve_print(struct cm_printer *to, struct cm_arena *scratch, const struct cm_curve *curve,
-                    const char *steps, int columns, int rows, bool braille);
 /* All of a picture, each after a line with its name and its first and last number. */
 void cm_curve_write_text(struct cm_printer *to, struct cm_arena *scratch,
                          const struct cm_curve_picture *picture, int columns, int rows,

@@ -123,8 +123,11 @@ static struct cm_curve_range at_least_something(struct cm_curve_range range)
     return (struct cm_curve_range){range.low - 0.5, range.low + 0.5};
 }
 
-void cm_curve_print(struct cm_printer *to, struct cm_arena *scratch, const struct cm_curve *curve,
-                    const char *steps, int columns, int rows, bool braille)
+/* Draws one curve, smoothed, in columns x rows characters, axes included, in dots of braille or in
+ * plain characters. */
+static void curve_print(struct cm_printer *to, struct cm_arena *scratch,
+                        const struct cm_curve *curve, const char *steps, int columns, int rows,
+                        bool braille)
 {
     struct canvas canvas = {columns - 10, rows - 2, braille ? 2 : 1, braille ? 4 : 1, NULL};
 
@@ -187,6 +190,6 @@ void cm_curve_write_text(struct cm_printer *to, struct cm_arena *scratch,
             }
             cm_put_format(to, ": %.4g at first, %.4g at last\n", curve->y[0],
                           curve->y[curve->count - 1]);
-            cm_curve_print(to, scratch, curve, picture->steps, columns, rows, braille);
+            curve_print(to, scratch, curve, picture->steps, columns, rows, braille);
         }
 }

@@ -82,7 +82,5 @@ size_t cm_draw_count(const struct cm_drawing *drawing);
 void cm_draw_write_svg(struct cm_printer *to, const struct cm_drawing *drawing);
 void cm_draw_write_html(struct cm_printer *to, const struct cm_drawing *drawing);
 void cm_draw_write_dot(struct cm_printer *to, const struct cm_drawing *drawing);
-/* Text as XML has it; control characters and bytes that are no UTF-8 become "?". */
-void cm_draw_put_xml(struct cm_printer *to, struct cm_str text);
 
 #endif

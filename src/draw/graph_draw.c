@@ -7,7 +7,8 @@
 
 enum { TITLE_ROOM = 34, LEGEND_ROOM = 30, PANEL_GAP = 40 };
 
-void cm_draw_put_xml(struct cm_printer *to, struct cm_str text)
+/* Text as XML has it; control characters and bytes that are no UTF-8 become "?". */
+static void draw_put_xml(struct cm_printer *to, struct cm_str text)
 {
     for (size_t i = 0; i < text.size;) {
         const struct cm_str rest = {text.data + i, text.size - i};
@@ -43,18 +44,18 @@ static void put_tip(struct cm_printer *to, const struct cm_draw_vertex *v)
     const struct cm_node_proto *node = v->node ? v->node->proto : NULL;
 
     cm_put_text(to, "<title>");
-    cm_draw_put_xml(to, node ? node->op_type : v->name);
+    draw_put_xml(to, node ? node->op_type : v->name);
     if (node && node->name.size) {
         cm_put_text(to, "\n");
-        cm_draw_put_xml(to, node->name);
+        draw_put_xml(to, node->name);
     }
     for (size_t i = 0; node && i < node->input.count && i < 12; i++) {
         cm_put_text(to, "\nin ");
-        cm_draw_put_xml(to, node->input.items[i]);
+        draw_put_xml(to, node->input.items[i]);
     }
     for (size_t i = 0; node && i < node->output.count && i < 12; i++) {
         cm_put_text(to, "\nout ");
-        cm_draw_put_xml(to, node->output.items[i]);
+        draw_put_xml(to, node->output.items[i]);
     }
     cm_put_text(to, "</title>");
 }
@@ -62,7 +63,7 @@ static void put_tip(struct cm_printer *to, const struct cm_draw_vertex *v)
 static void put_text(struct cm_printer *to, double x, double y, const char *style, const char *text)
 {
     cm_put_format(to, "<text x=\"%.1f\" y=\"%.1f\" class=\"%s\">", x, y, style);
-    cm_draw_put_xml(to, cm_str(text));
+    draw_put_xml(to, cm_str(text));
     cm_put_text(to, "</text>\n");
 }
 
@@ -270,19 +271,19 @@ void cm_draw_write_svg(struct cm_printer *to, const struct cm_drawing *drawing)
 void cm_draw_write_html(struct cm_printer *to, const struct cm_drawing *drawing)
 {
     cm_put_text(to, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<title>");
-    cm_draw_put_xml(to, cm_str(drawing->panels[0].title));
+    draw_put_xml(to, cm_str(drawing->panels[0].title));
     cm_put_text(to,
                 "</title>\n<style>body{margin:16px;background:#fdfdfe;font-family:Helvetica,Arial,"
                 "sans-serif;color:#1c2430}summary{cursor:pointer;padding:6px;font-weight:600}"
                 "details{border:1px solid #c3cad6;border-radius:8px;margin:10px 0;padding:4px;"
                 "overflow:auto}a:hover rect{stroke:#2b5fb3}</style></head><body>\n<h1>");
-    cm_draw_put_xml(to, cm_str(drawing->panels[0].title));
+    draw_put_xml(to, cm_str(drawing->panels[0].title));
     cm_put_text(to, "</h1>\n<div style=\"overflow:auto\">\n");
     put_svg(to, drawing, 0, drawing->shown, true);
     cm_put_text(to, "</div>\n");
     for (size_t p = drawing->shown; p < drawing->panel_count; p++) {
         cm_put_format(to, "<details id=\"p%zu\"><summary>", p);
-        cm_draw_put_xml(to, cm_str(drawing->panels[p].title));
+        draw_put_xml(to, cm_str(drawing->panels[p].title));
         cm_put_text(to, " <a href=\"#\">top</a></summary>\n");
         put_svg(to, drawing, p, 1, true);
         cm_put_text(to, "</details>\n");

@@ -29,7 +29,9 @@ static bool over(const struct cm_context *context, size_t bytes)
     return limit && (bytes > limit || now > limit - bytes);
 }
 
-enum cm_status cm_context_afford(struct cm_context *context, size_t bytes, struct cm_error *err)
+/* Does the run stay within the session's limit with this many bytes more? Gives up memory of blocks
+ * that are not running before it says no. */
+static enum cm_status context_afford(struct cm_context *context, size_t bytes, struct cm_error *err)
 {
     const size_t limit = context->session->options.memory_limit;
     if (limit) { /* buffers of other sizes, kept for the next run, must not add to it */
@@ -55,7 +57,7 @@ enum cm_status cm_context_buffer(void *arg, size_t size, struct cm_buffer **out,
 {
     struct cm_context *context = arg;
     if (context->session->options.memory_limit)
-        CM_TRY(cm_context_afford(context, cm_pool_size(size), err));
+        CM_TRY(context_afford(context, cm_pool_size(size), err));
     return cm_pool_get(context->pool, size, out, err);
 }
 
@@ -67,7 +69,7 @@ enum cm_status cm_context_tensor(struct cm_context *context, enum cm_dtype type,
     size_t bytes;
     if (context->session->options.memory_limit && cm_shape_count(shape, &count) &&
         cm_dtype_bytes(type, count, &bytes))
-        CM_TRY(cm_context_afford(context, cm_pool_size(bytes), err));
+        CM_TRY(context_afford(context, cm_pool_size(bytes), err));
     return cm_pool_tensor(context->pool, type, shape, out, err);
 }
 
@@ -86,7 +88,7 @@ static enum cm_status make_room(struct cm_context *context, struct cm_block_stat
     if (need <= state->memory_size && !greedy)
         return CM_OK;
     free_memory(context, state);
-    CM_TRY(cm_context_afford(context, need, err));
+    CM_TRY(context_afford(context, need, err));
     state->memory = cm_malloc_aligned(CM_TENSOR_ALIGNMENT, need);
     if (!state->memory)
         return cm_fail(err, CM_NO_MEMORY, "no memory for %zu bytes of results", need);
@@ -147,7 +149,7 @@ static struct cm_str sign(struct cm_context *context, const struct cm_block *blo
 
 /* ---- what is kept ---- */
 
-void cm_binding_free(struct cm_binding *binding)
+static void binding_free(struct cm_binding *binding)
 {
     cm_arena_release(&binding->arena);
     cm_free(binding);
@@ -159,7 +161,7 @@ static void forget_first(struct cm_block_state *state)
     state->bindings = first->next;
     state->n_bindings--;
     state->active = NULL; /* it was it, or the slots were about to be its */
-    cm_binding_free(first);
+    binding_free(first);
 }
 
 static void forget_oldest(struct cm_block_state *state)
@@ -169,7 +171,7 @@ static void forget_oldest(struct cm_block_state *state)
         at = &(*at)->next;
     if (state->active == *at)
         state->active = NULL;
-    cm_binding_free(*at);
+    binding_free(*at);
     *at = NULL;
     state->n_bindings--;
 }

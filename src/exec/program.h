@@ -233,10 +233,6 @@ struct cm_context {
     struct cm_context *next;
 };
 
-/* Does the run stay within the session's limit with this many bytes more? Gives up memory of blocks
- * that are not running before it says no. */
-enum cm_status cm_context_afford(struct cm_context *context, size_t bytes,
-                                 struct cm_error *err) CM_MUST_CHECK;
 /* A buffer from the context's pool, within the limit; arg is the context. What kernels make for
  * themselves (strings, slices, items of sequences) comes from here too. */
 enum cm_status cm_context_buffer(void *arg, size_t size, struct cm_buffer **out,
@@ -254,7 +250,6 @@ enum cm_status cm_bind(struct cm_context *context, struct cm_block *block, struc
 enum cm_status cm_bind_decide(struct cm_context *context, struct cm_block *block,
                               struct cm_binding **out, struct cm_error *err) CM_MUST_CHECK;
 size_t cm_binding_bytes(const struct cm_binding *binding); /* of memory that its block takes */
-void cm_binding_free(struct cm_binding *binding);
 void cm_block_state_release(struct cm_block_state *state); /* its bindings and its memory */
 /* Decides everything of a binding for the shapes at hand. */
 enum cm_status cm_binding_build(struct cm_context *context, struct cm_block *block,

@@ -63,9 +63,11 @@ static enum cm_status expand(struct cm_node *node, struct cm_graph *graph, struc
     return cm_import_function(graph, before, text, node, actuals, results, err);
 }
 
-enum cm_status cm_function_expand(struct cm_node *node, struct cm_graph *graph,
-                                  struct cm_node *before, const cm_value *actuals,
-                                  cm_value *results, struct cm_error *err)
+/* Expands the body of node before `before` in graph, reading actuals; results has node->n_outputs
+ * values. */
+static enum cm_status function_expand(struct cm_node *node, struct cm_graph *graph,
+                                      struct cm_node *before, const cm_value *actuals,
+                                      cm_value *results, struct cm_error *err)
 {
     struct cm_module *module = node->module;
     if (module->call_depth >= CM_CALL_DEPTH)
@@ -150,7 +152,7 @@ enum cm_status cm_graph_inline(struct cm_node *node, struct cm_error *err)
     cm_value *results = CM_NEW_ARRAY(module->arena, cm_value, n_out);
     for (size_t i = 0; i < n_in; i++)
         actuals[i] = node->inputs[i].value;
-    CM_TRY(cm_error_context(err, cm_function_expand(node, node->graph, node, actuals, results, err),
+    CM_TRY(cm_error_context(err, function_expand(node, node->graph, node, actuals, results, err),
                             "%s", cm_node_describe(node).text));
     set_part_of(before ? before->next : node->graph->first, node, call_text(node), node->phase);
     for (size_t o = 0; o < n_out; o++) {
@@ -226,7 +228,7 @@ enum cm_status cm_node_instantiate(struct cm_node *node, struct cm_error *err)
         actuals[i] = cm_graph_add_input(instance, CM_STR_NONE, fact->type);
         cm_value_get(module, actuals[i])->fact = *fact;
     }
-    CM_TRY(cm_function_expand(node, instance, NULL, actuals, results, err));
+    CM_TRY(function_expand(node, instance, NULL, actuals, results, err));
     size_t wanted = 0;
     for (size_t o = 0; o < n_out; o++)
         if (node->outputs[o])

@@ -487,7 +487,7 @@ void cm_node_mark(struct cm_node *node)
     }
 }
 
-void cm_value_mark_users(struct cm_module *module, cm_value value)
+static void value_mark_users(struct cm_module *module, cm_value value)
 {
     for (struct cm_use *use = cm_value_get(module, value)->uses; use; use = use->next) {
         if (use->node)
@@ -598,7 +598,7 @@ void cm_value_set_fact(struct cm_module *module, cm_value value, const struct cm
     if (fact_equal(&def->fact, fact))
         return;
     def->fact = *fact;
-    cm_value_mark_users(module, value);
+    value_mark_users(module, value);
 }
 
 void cm_value_declare(struct cm_module *module, cm_value value, const struct cm_type *declared)

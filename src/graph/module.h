@@ -88,14 +88,7 @@ void cm_group_set_origin(struct cm_node *first, const struct cm_node *before,
                          const struct cm_node_proto *proto, int64_t version, const cm_value *given,
                          const cm_value *outputs);
 
-void cm_value_mark_users(struct cm_module *module, cm_value value);
 void cm_node_mark(struct cm_node *node);
-
-/* Expands the body of node before `before` in graph, reading actuals; results has node->n_outputs
- * values. */
-enum cm_status cm_function_expand(struct cm_node *node, struct cm_graph *graph,
-                                  struct cm_node *before, const cm_value *actuals,
-                                  cm_value *results, struct cm_error *err) CM_MUST_CHECK;
 
 /* The import half of that, for bodies that are messages. */
 enum cm_status cm_import_function(struct cm_graph *graph, struct cm_node *before,

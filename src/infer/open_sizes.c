@@ -36,7 +36,8 @@ struct sizing {
 
 static const size_t CLOSED = SIZE_MAX;
 
-const struct cm_type *cm_type_innermost(const struct cm_type *type)
+/* The tensor inside optionals and sequences; NULL: there is none, or it is inside a map. */
+static const struct cm_type *type_innermost(const struct cm_type *type)
 {
     while (type && (type->kind == CM_KIND_SEQUENCE || type->kind == CM_KIND_OPTIONAL))
         type = type->elem;
@@ -93,7 +94,7 @@ static const struct cm_type *with_rank(struct sizing *s, const struct cm_type *t
 /* The innermost tensor of an input, its rank known: from the shape it is given, or guessed. */
 static const struct cm_type *tensor_at(struct sizing *s, size_t input, int rank_guess)
 {
-    const struct cm_type *type = cm_type_innermost(s->types[input]);
+    const struct cm_type *type = type_innermost(s->types[input]);
     const struct cm_shape *shape = s->options->inputs[input].shape;
 
     if (type && type->rank == CM_RANK_UNKNOWN)
@@ -423,7 +424,7 @@ enum cm_status cm_open_sizes_find(struct cm_graph *graph, const struct cm_size_o
     s.slots = CM_NEW_ARRAY(arena, size_t *, graph->n_inputs);
     for (size_t i = 0; i < graph->n_inputs; i++) {
         s.types[i] = input_at(&s, i)->fact.type;
-        const struct cm_type *type = cm_type_innermost(s.types[i]);
+        const struct cm_type *type = type_innermost(s.types[i]);
 
         if (options->inputs[i].is_open && type && type->rank == CM_RANK_UNKNOWN &&
             !options->inputs[i].shape)

@@ -81,7 +81,4 @@ struct cm_size_candidates {
 void cm_size_candidates(const struct cm_node *refused, int64_t size,
                         struct cm_size_candidates *out);
 
-/* The tensor inside optionals and sequences; NULL: there is none, or it is inside a map. */
-const struct cm_type *cm_type_innermost(const struct cm_type *type);
-
 #endif

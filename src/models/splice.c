@@ -14,7 +14,7 @@ static void take(struct cm_splicer *s, struct cm_map *map, struct cm_str name)
         cm_map_insert(map, s->arena, name, NULL);
 }
 
-void cm_splice_take_nodes(struct cm_splicer *s, const struct cm_nodes *nodes)
+static void splice_take_nodes(struct cm_splicer *s, const struct cm_nodes *nodes)
 {
     for (size_t n = 0; n < nodes->count; n++) {
         const struct cm_node_proto *node = &nodes->items[n];
@@ -42,7 +42,7 @@ void cm_splice_take_graph(struct cm_splicer *s, const struct cm_graph_proto *gra
     for (size_t i = 0; i < graph->sparse_initializer.count; i++)
         if (graph->sparse_initializer.items[i].values)
             take(s, &s->values, graph->sparse_initializer.items[i].values->name);
-    cm_splice_take_nodes(s, &graph->node);
+    splice_take_nodes(s, &graph->node);
 }
 
 void cm_splice_take_model(struct cm_splicer *s, const struct cm_model_proto *model)
@@ -59,7 +59,7 @@ void cm_splice_take_model(struct cm_splicer *s, const struct cm_model_proto *mod
     for (size_t i = 0; i < model->functions.count; i++) {
         for (size_t k = 0; k < model->functions.items[i].input.count; k++)
             take(s, &s->values, model->functions.items[i].input.items[k]);
-        cm_splice_take_nodes(s, &model->functions.items[i].node);
+        splice_take_nodes(s, &model->functions.items[i].node);
     }
 }
 

@@ -22,7 +22,6 @@ struct cm_splicer {
 };
 
 /* Takes the names of a list of nodes, and of the graphs in them; of a graph; of a whole model. */
-void cm_splice_take_nodes(struct cm_splicer *s, const struct cm_nodes *nodes);
 void cm_splice_take_graph(struct cm_splicer *s, const struct cm_graph_proto *graph);
 void cm_splice_take_model(struct cm_splicer *s, const struct cm_model_proto *model);
 

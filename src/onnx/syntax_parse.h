@@ -60,6 +60,5 @@ enum cm_status cm_parse_attribute(struct cm_lexer *lex, struct cm_attribute_prot
 enum cm_status cm_parse_node(struct cm_lexer *lex, struct cm_node_proto *out) CM_MUST_CHECK;
 enum cm_status cm_parse_nodes(struct cm_lexer *lex, struct cm_nodes *out) CM_MUST_CHECK;
 enum cm_status cm_parse_graph(struct cm_lexer *lex, struct cm_graph_proto *out) CM_MUST_CHECK;
-enum cm_status cm_parse_function(struct cm_lexer *lex, struct cm_function_proto *out) CM_MUST_CHECK;
 
 #endif

@@ -196,7 +196,7 @@ static enum cm_status parse_function_body(struct cm_lexer *lex, struct cm_functi
     return CM_OK;
 }
 
-enum cm_status cm_parse_function(struct cm_lexer *lex, struct cm_function_proto *out)
+static enum cm_status parse_function(struct cm_lexer *lex, struct cm_function_proto *out)
 {
     CM_TRY(cm_parse_notes(lex, &cm_function_info, out, CM_NOTES_FUNCTION));
     CM_TRY(cm_lex_name(lex, "the name of a function", &out->name));
@@ -237,7 +237,7 @@ static enum cm_status parse_model(struct cm_lexer *lex, struct cm_model_proto *o
         if (at_training(lex))
             CM_TRY(parse_training(lex, CM_ADD(lex, &training)));
         else
-            CM_TRY(cm_parse_function(lex, CM_ADD(lex, &functions)));
+            CM_TRY(parse_function(lex, CM_ADD(lex, &functions)));
     }
     CM_SET_LIST(out, functions, CM_MODEL_FUNCTIONS, functions);
     CM_SET_LIST(out, training_info, CM_MODEL_TRAINING_INFO, training);
@@ -288,7 +288,7 @@ enum cm_status cm_syntax_parse_function(struct cm_str text, struct cm_arena *are
     struct cm_lexer lex = lexer_over(text, arena, err);
 
     memset(out, 0, sizeof *out);
-    CM_TRY(cm_parse_function(&lex, out));
+    CM_TRY(parse_function(&lex, out));
     return expect_end(&lex);
 }
 

@@ -50,7 +50,8 @@ const struct cm_tensor *cm_candidate_constant(struct cm_candidate *m, int i, int
     return cm_candidate_contents(m, cm_node_input(m->node, i), most);
 }
 
-bool cm_node_is_plain(const struct cm_node *node, const char *op_type)
+/* Is the node of ai.onnx, in the version that struct cm_op speaks of? */
+static bool node_is_plain(const struct cm_node *node, const char *op_type)
 {
     return cm_str_is(node->op_type, op_type) && !node->domain.size && node->op && !node->function &&
            cm_node_is_current(node);
@@ -60,8 +61,8 @@ const struct cm_node *cm_candidate_maker(const struct cm_candidate *m, cm_value 
                                          const char *op_type)
 {
     const struct cm_node *maker = value ? cm_value_get(m->module, value)->node : NULL;
-    return maker && cm_node_is_plain(maker, op_type) && !cm_named_has(&m->all->named, value) ? maker
-                                                                                             : NULL;
+    return maker && node_is_plain(maker, op_type) && !cm_named_has(&m->all->named, value) ? maker
+                                                                                          : NULL;
 }
 
 bool cm_same_tensor_type(const struct cm_type *a, const struct cm_type *b)

@@ -93,7 +93,5 @@ cm_value cm_candidate_reshape(struct cm_candidate *m, cm_value x, const struct c
 bool cm_candidate_can_reshape(const struct cm_type *from, const struct cm_type *to);
 /* Do both surely have the same shape, by numbers or symbols, and the same element type? */
 bool cm_same_tensor_type(const struct cm_type *a, const struct cm_type *b);
-/* Is the node of ai.onnx, in the version that struct cm_op speaks of? */
-bool cm_node_is_plain(const struct cm_node *node, const char *op_type);
 
 #endif

@@ -15,7 +15,8 @@ static void reduce(double *state, size_t count)
     }
 }
 
-void cm_plateau_follow(double *state, size_t count, double loss)
+/* After a validation with this loss. */
+static void plateau_follow(double *state, size_t count, double loss)
 {
     const double enough = state[CM_PLATEAU_BEST] * (1 - state[CM_PLATEAU_THRESHOLD]);
 
@@ -60,6 +61,6 @@ enum cm_status cm_trainer_add_validation(struct cm_trainer *trainer, double loss
         return cm_fail(err, CM_BAD_ARGUMENT,
                        "the rate of this training does not follow the validation loss: prepare it "
                        "with the schedule 'plateau'");
-    cm_plateau_follow(state->data, (size_t)state->shape.dims[0], loss);
+    plateau_follow(state->data, (size_t)state->shape.dims[0], loss);
     return CM_OK;
 }

@@ -22,9 +22,6 @@ enum {
     CM_PLATEAU_RATES  /* one for each group of weights */
 };
 
-/* After a validation with this loss. */
-void cm_plateau_follow(double *state, size_t count, double loss);
-
 /* Does the training have such a schedule? */
 bool cm_trainer_has_plateau(const struct cm_trainer *trainer);
 /* The same for the trainer's variable; CM_BAD_ARGUMENT where it has none. */

@@ -40,8 +40,9 @@ enum cm_status cm_api_check_fetches(struct cameo_fetch *fetches, size_t count, s
     return CM_OK;
 }
 
-enum cm_status cm_api_lent(const struct cameo_tensor *given, struct cameo_tensor *out,
-                           struct cm_error *err)
+/* The caller's tensor as this version has it, with a device and a type that can be used. */
+static enum cm_status api_lent(const struct cameo_tensor *given, struct cameo_tensor *out,
+                               struct cm_error *err)
 {
     *out = (struct cameo_tensor)CAMEO_TENSOR_INIT;
     if (!given)
@@ -168,7 +169,7 @@ enum cm_status cm_api_check_tensor(const struct cameo_tensor *given, struct came
 {
     struct cm_shape shape;
 
-    CM_TRY(cm_api_lent(given, lent, err));
+    CM_TRY(api_lent(given, lent, err));
     CM_TRY(cm_api_shape(lent->rank, lent->dims, &shape, err));
     *out = cm_tensor_borrow((enum cm_dtype)lent->dtype, &shape, lent->data);
     return CM_OK;
@@ -204,7 +205,7 @@ void cm_api_take_over(const struct cameo_feed *feeds, size_t count)
         struct cm_error ignored = {0};
 
         if (cm_api_item(&feed, sizeof feed, feeds, i, &ignored) == CM_OK && !feed.value &&
-            cm_api_lent(feed.tensor, &lent, &ignored) == CM_OK && lent.deleter)
+            api_lent(feed.tensor, &lent, &ignored) == CM_OK && lent.deleter)
             lent.deleter(lent.deleter_arg);
     }
 }

@@ -94,9 +94,6 @@ bool cm_dialect_has_tensor_notes(const struct cm_tensor_proto *tensor,
 void cm_dialect_put_tensor(struct cm_dialect_out *o, const struct cm_tensor_proto *tensor);
 
 /* Values of graphs. "" is the absent one; what no graph around defines is NULL. */
-const struct cm_dialect_value *cm_dialect_find(const struct cm_dialect_out *o,
-                                               const struct cm_dialect_scope *scope,
-                                               struct cm_str name);
 bool cm_dialect_knows(const struct cm_dialect_scope *scope, struct cm_str name);
 void cm_dialect_define(struct cm_dialect_out *o, struct cm_dialect_scope *scope, struct cm_str name,
                        struct cm_str ssa, struct cm_str type);

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mlir/dialect/dialect_print.h"
 
-const struct cm_dialect_value *cm_dialect_find(const struct cm_dialect_out *o,
-                                               const struct cm_dialect_scope *scope,
-                                               struct cm_str name)
+static const struct cm_dialect_value *dialect_find(const struct cm_dialect_out *o,
+                                                   const struct cm_dialect_scope *scope,
+                                                   struct cm_str name)
 {
     static const struct cm_dialect_value none = {{"%none", 5}, {"none", 4}};
 
@@ -41,7 +41,7 @@ static void put_each(struct cm_dialect_out *o, const struct cm_dialect_scope *sc
                      const struct cm_strs *names, bool types)
 {
     for (size_t i = 0; i < names->count && o->pen.status == CM_OK; i++) {
-        const struct cm_dialect_value *const value = cm_dialect_find(o, scope, names->items[i]);
+        const struct cm_dialect_value *const value = dialect_find(o, scope, names->items[i]);
         if (i)
             cm_put_text(&o->pen, ", ");
         cm_put_str(&o->pen, types ? value->type : value->ssa);

@@ -30,8 +30,6 @@ enum cm_status cm_dialect_refuse(const struct cm_dialect_reader *r, const char *
 
 enum cm_status cm_dialect_read_int(struct cm_dialect_reader *r, const struct cm_dialect_attr *attr,
                                    int64_t *out) CM_MUST_CHECK;
-enum cm_status cm_dialect_read_float(struct cm_dialect_reader *r,
-                                     const struct cm_dialect_attr *attr, float *out) CM_MUST_CHECK;
 enum cm_status cm_dialect_read_str(struct cm_dialect_reader *r, const struct cm_dialect_attr *attr,
                                    struct cm_str *out) CM_MUST_CHECK;
 /* A number of this kind? */

@@ -37,8 +37,8 @@ enum cm_status cm_dialect_read_int(struct cm_dialect_reader *r, const struct cm_
     return CM_OK;
 }
 
-enum cm_status cm_dialect_read_float(struct cm_dialect_reader *r,
-                                     const struct cm_dialect_attr *attr, float *out)
+static enum cm_status dialect_read_float(struct cm_dialect_reader *r,
+                                         const struct cm_dialect_attr *attr, float *out)
 {
     const struct cm_number_text number = {attr->text, false};
 
@@ -88,7 +88,7 @@ static enum cm_status read_item(struct cm_dialect_reader *r, const struct cm_fie
     case CM_FIELD_STRS:
         return cm_dialect_read_str(r, attr, out);
     case CM_FIELD_FLOATS:
-        return cm_dialect_read_float(r, attr, out);
+        return dialect_read_float(r, attr, out);
     default:
         return cm_dialect_read_int(r, attr, out);
     }
@@ -130,7 +130,7 @@ enum cm_status cm_dialect_read_field(struct cm_dialect_reader *r,
         *(int32_t *)at = (int32_t)number;
         break;
     case CM_FIELD_FLOAT:
-        CM_TRY(cm_dialect_read_float(r, attr, at));
+        CM_TRY(dialect_read_float(r, attr, at));
         break;
     case CM_FIELD_STR:
         CM_TRY(cm_dialect_read_str(r, attr, at));

@@ -17,18 +17,13 @@ const struct cm_mlir_template *cm_mlir_template_find(struct cm_str name)
 
 /* ---- for hosts ---- */
 
-struct cm_arena *cm_template_arena(struct cm_template_run *run)
-{
-    return run->use->arena;
-}
-
 struct cm_str cm_template_fresh(struct cm_template_run *run, const char *hint)
 {
     return cm_arena_printf(run->use->arena, "%%%.*s_%s_%zu", CM_STR_FMT(run->use->prefix), hint,
                            ++run->fresh);
 }
 
-void cm_template_emit(struct cm_template_run *run, struct cm_str line)
+static void template_emit(struct cm_template_run *run, struct cm_str line)
 {
     if (run->status == CM_OK)
         run->use->host->emit(run->use->host->arg, line);
@@ -45,7 +40,7 @@ void cm_template_emitf(struct cm_template_run *run, const char *format, ...)
     if (size < 0 || (size_t)size >= sizeof text)
         cm_template_wrong(run, "a line is too long");
     else
-        cm_template_emit(run, (struct cm_str){text, (size_t)size});
+        template_emit(run, (struct cm_str){text, (size_t)size});
 }
 
 void cm_template_wrong(struct cm_template_run *run, const char *format, ...)
@@ -73,11 +68,6 @@ void cm_template_refuse(struct cm_template_run *run, const char *format, ...)
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     run->status = cm_fail(run->err, CM_UNSUPPORTED, "%s", text);
-}
-
-bool cm_template_failed(const struct cm_template_run *run)
-{
-    return run->status != CM_OK;
 }
 
 /* ---- variables and names ---- */
@@ -451,7 +441,7 @@ static void run_lines(struct cm_template_run *run, const struct line_list *lines
         if (!bare.size || cm_str_starts(bare, "//"))
             continue;
         if (bare.data[0] != '@' || bare.size < 2) {
-            cm_template_emit(run, substitute(run, line));
+            template_emit(run, substitute(run, line));
         } else if (directive(line, "if", &rest)) {
             i = run_if(run, lines, i, rest);
         } else if (directive(line, "for", &rest)) {

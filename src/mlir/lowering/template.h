@@ -75,15 +75,12 @@ bool cm_template_holds(const struct cm_template_use *use, struct cm_str expressi
 
 /* ---- for hosts ---- */
 
-struct cm_arena *cm_template_arena(struct cm_template_run *run);
 /* A name that is used nowhere else: "%n7_size3". */
 struct cm_str cm_template_fresh(struct cm_template_run *run, const char *hint);
-void cm_template_emit(struct cm_template_run *run, struct cm_str line);
 void cm_template_emitf(struct cm_template_run *run, const char *format, ...) CM_PRINTF(2, 3);
 /* Fails the expansion with a sentence about the template's place, or, refused, about the node. */
 void cm_template_wrong(struct cm_template_run *run, const char *format, ...) CM_PRINTF(2, 3);
 void cm_template_refuse(struct cm_template_run *run, const char *format, ...) CM_PRINTF(2, 3);
-bool cm_template_failed(const struct cm_template_run *run);
 
 /* Toward zero; the nearest there is where it does not fit, and 0 for NaN. */
 int64_t cm_template_whole(double value);

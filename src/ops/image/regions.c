@@ -6,8 +6,9 @@
 
 #include <math.h>
 
-enum cm_status cm_regions_infer(struct cm_infer *in, enum cm_dtype dtype, int64_t columns,
-                                int64_t height, int64_t width)
+/* Output 0 is (regions, channels, height, width); input 0 is the image, input 1 the regions. */
+static enum cm_status regions_infer(struct cm_infer *in, enum cm_dtype dtype, int64_t columns,
+                                    int64_t height, int64_t width)
 {
     const struct cm_type *x = cm_infer_type(in, 0), *rois = cm_infer_type(in, 1);
     struct cm_dim both;
@@ -61,8 +62,8 @@ enum cm_status cm_align_infer(struct cm_infer *in, enum cm_dtype dtype)
         !cm_dim_unify(indices->dims[0], rois->dims[0], &both))
         return cm_infer_fail(in, "there are %lld regions and %lld indices",
                              (long long)rois->dims[0].value, (long long)indices->dims[0].value);
-    return cm_regions_infer(in, dtype, 4, cm_node_int(in->node, "output_height"),
-                            cm_node_int(in->node, "output_width"));
+    return regions_infer(in, dtype, 4, cm_node_int(in->node, "output_height"),
+                         cm_node_int(in->node, "output_width"));
 }
 
 static enum cm_status align_infer(struct cm_infer *in)
@@ -250,7 +251,7 @@ enum cm_status cm_pool_regions_infer(struct cm_infer *in, enum cm_dtype dtype)
     const struct cm_int64s size = cm_node_ints(in->node, "pooled_shape");
     if (size.count != 2)
         return cm_infer_fail(in, "pooled_shape has %zu numbers, needs 2", size.count);
-    return cm_regions_infer(in, dtype, 5, size.items[0], size.items[1]);
+    return regions_infer(in, dtype, 5, size.items[0], size.items[1]);
 }
 
 /* The pixels that one cell of one axis covers. */

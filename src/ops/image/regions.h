@@ -5,9 +5,6 @@
 
 #include "graph/op.h"
 
-/* Output 0 is (regions, channels, height, width); input 0 is the image, input 1 the regions. */
-enum cm_status cm_regions_infer(struct cm_infer *in, enum cm_dtype dtype, int64_t columns,
-                                int64_t height, int64_t width) CM_MUST_CHECK;
 /* Is there an image of this number among `limit`? */
 enum cm_status cm_regions_check_image(struct cm_call *call, int64_t image,
                                       int64_t limit) CM_MUST_CHECK;

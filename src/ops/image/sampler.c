@@ -36,8 +36,9 @@ static int64_t settle(const struct cm_sampler *sampler, double i, double low, do
     return i <= 0 ? 0 : i >= last ? length - 1 : (int64_t)i;
 }
 
-void cm_sampler_taps(const struct cm_sampler *sampler, double x, int64_t length,
-                     struct cm_taps *out)
+/* The neighbours of place x (in pixels, 0 is the centre of the first) on an axis of this length. */
+static void sampler_taps(const struct cm_sampler *sampler, double x, int64_t length,
+                         struct cm_taps *out)
 {
     const double low = sampler->align_corners ? 0 : -0.5;
     const double high = (double)length - (sampler->align_corners ? 1 : 0.5);
@@ -78,7 +79,7 @@ int64_t cm_sampler_locate(const struct cm_sampler *sampler, int axes, const doub
     weights[0] = 1;
     for (int a = 0; a < axes; a++) {
         struct cm_taps taps;
-        cm_sampler_taps(sampler, place[a], sizes[a], &taps);
+        sampler_taps(sampler, place[a], sizes[a], &taps);
         for (int64_t i = count - 1; i >= 0; i--) { /* backwards: the lists grow in place */
             const int64_t row = offsets[i];
             const double weight = weights[i];

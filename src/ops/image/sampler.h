@@ -24,10 +24,6 @@ struct cm_taps {
     double weight[CM_SAMPLER_TAPS];
 };
 
-/* The neighbours of place x (in pixels, 0 is the centre of the first) on an axis of this length. */
-void cm_sampler_taps(const struct cm_sampler *sampler, double x, int64_t length,
-                     struct cm_taps *out);
-
 /* The pixels around a place of an image with these sizes, one number per axis: where they are
  * (row-major; -1: outside) and how much each counts. There is room for 4 to the power of axes.
  * Returns how many there are. */

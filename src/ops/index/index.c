@@ -39,13 +39,6 @@ enum cm_status cm_index_fail(struct cm_call *call, const struct cm_tensor *indic
                         (long long)cm_tensor_int(indices, i), (long long)limit);
 }
 
-enum cm_status cm_index_load(struct cm_call *call, const struct cm_tensor *indices, int64_t first,
-                             int64_t count, int64_t limit, int64_t *to)
-{
-    return cm_index_places(indices, first, count, limit, to) ? CM_OK
-                                                             : cm_index_fail(call, indices, limit);
-}
-
 struct pair {
     uint64_t halves[2]; /* sixteen bytes: a string's view, a complex128 */
 };

@@ -8,11 +8,6 @@
 
 enum { CM_INDEX_BLOCK = 256 }; /* places worked out at a time */
 
-/* count indices of an int32 or int64 tensor from element first on; each must be in [-limit, limit)
- * and is given in [0, limit). */
-enum cm_status cm_index_load(struct cm_call *call, const struct cm_tensor *indices, int64_t first,
-                             int64_t count, int64_t limit, int64_t *to) CM_MUST_CHECK;
-
 /* The same without a reason: false when one is out of range. */
 bool cm_index_places(const struct cm_tensor *indices, int64_t first, int64_t count, int64_t limit,
                      int64_t *to);

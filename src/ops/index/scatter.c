@@ -11,7 +11,8 @@
 #include <complex.h>
 #include <math.h>
 
-bool cm_joining_of(const struct cm_node *node, enum cm_joining *out)
+/* Attribute `reduction`; false when it is none of the five. */
+static bool joining_of(const struct cm_node *node, enum cm_joining *out)
 {
     static const char *const names[] = {"none", "add", "mul", "max", "min"};
     const struct cm_str name = cm_node_str(node, "reduction");
@@ -81,7 +82,7 @@ static bool is_narrow_float(enum cm_dtype type)
 enum cm_status cm_join_init(struct cm_call *call, struct cm_join *join)
 {
     join->type = call->in[0]->type;
-    if (!cm_joining_of(call->node, &join->how))
+    if (!joining_of(call->node, &join->how))
         return cm_call_fail(
             call, CM_BAD_MODEL,
             "attribute 'reduction' is '%.*s', expected 'none', 'add', 'mul', 'max' or 'min'",
@@ -237,7 +238,7 @@ enum cm_status cm_scatter_grad(struct cm_grad *g)
 {
     const cm_value dy = cm_grad_incoming(g, 0);
     enum cm_joining how;
-    if (!cm_joining_of(g->node, &how))
+    if (!joining_of(g->node, &how))
         return cm_builder_fail(&g->build, CM_BAD_MODEL, "reduction is not known");
     if (how == CM_JOIN_MUL)
         return product_grad(g, dy);

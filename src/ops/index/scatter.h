@@ -8,9 +8,6 @@
 
 enum cm_joining { CM_JOIN_NONE, CM_JOIN_ADD, CM_JOIN_MUL, CM_JOIN_MAX, CM_JOIN_MIN };
 
-/* Attribute `reduction`; false when it is none of the five. */
-bool cm_joining_of(const struct cm_node *node, enum cm_joining *out);
-
 /* Joins for one element type: see cm_join. */
 typedef void cm_join_fn(int64_t count, const void *from, const int64_t *at, void *to);
 struct cm_join {

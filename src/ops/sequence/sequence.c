@@ -21,7 +21,8 @@ enum cm_status cm_sequence_set(struct cm_infer *in, int o, const struct cm_type 
     return cm_infer_set(in, o, cm_type_wrap(in->arena, CM_KIND_SEQUENCE, element));
 }
 
-enum cm_status cm_sequence_position(struct cm_call *call, int i, size_t count, size_t *out)
+/* Operand i as a position among count ones, negative ones counted from the end. */
+static enum cm_status sequence_position(struct cm_call *call, int i, size_t count, size_t *out)
 {
     const int64_t n = (int64_t)count;
     int64_t position = n;
@@ -91,7 +92,7 @@ static enum cm_status at_run(struct cm_call *call)
 {
     const struct cm_datum *x = call->in_datum[0];
     size_t position;
-    CM_TRY(cm_sequence_position(call, 1, x->n_items, &position));
+    CM_TRY(sequence_position(call, 1, x->n_items, &position));
     return cm_datum_share(&x->items[position], call->out_datum[0], call->err);
 }
 
@@ -117,7 +118,7 @@ static enum cm_status insert_run(struct cm_call *call)
     /* The end itself is a position, but not one to count backwards from. */
     CM_TRY(cm_call_int(call, 2, &wanted));
     if (wanted != (int64_t)x->n_items)
-        CM_TRY(cm_sequence_position(call, 2, x->n_items, &position));
+        CM_TRY(sequence_position(call, 2, x->n_items, &position));
     return cm_sequence_insert(x, position, call->in_datum[1], call->out_datum[0], call->err);
 }
 
@@ -129,7 +130,7 @@ static enum cm_status erase_run(struct cm_call *call)
     const struct cm_datum *x = call->in_datum[0];
     size_t position = x->n_items - 1;
     if (given(call, 1))
-        CM_TRY(cm_sequence_position(call, 1, x->n_items, &position));
+        CM_TRY(sequence_position(call, 1, x->n_items, &position));
     else if (x->n_items == 0)
         return cm_call_fail(call, CM_BAD_ARGUMENT, "the sequence is empty");
     return cm_sequence_erase(x, position, call->out_datum[0], call->err);

@@ -12,8 +12,4 @@ enum cm_status cm_sequence_element(struct cm_infer *in, int i,
 enum cm_status cm_sequence_set(struct cm_infer *in, int o,
                                const struct cm_type *element) CM_MUST_CHECK;
 
-/* Operand i as a position among count ones, negative ones counted from the end. */
-enum cm_status cm_sequence_position(struct cm_call *call, int i, size_t count,
-                                    size_t *out) CM_MUST_CHECK;
-
 #endif

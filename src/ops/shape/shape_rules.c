@@ -74,7 +74,8 @@ static cm_value reshape(struct cm_builder *builder, cm_value y, cm_value shape)
                                           CM_INPUTS(y, shape)});
 }
 
-cm_value cm_build_reshape_like(struct cm_builder *builder, cm_value y, cm_value x)
+/* y under the shape of x. */
+static cm_value build_reshape_like(struct cm_builder *builder, cm_value y, cm_value x)
 {
     return reshape(builder, y, cm_build_shape_of(builder, x));
 }
@@ -82,7 +83,7 @@ cm_value cm_build_reshape_like(struct cm_builder *builder, cm_value y, cm_value 
 enum cm_status cm_grad_reshape(struct cm_grad *g)
 {
     const cm_value dy = cm_grad_incoming(g, 0);
-    return cm_grad_set(g, 0, cm_build_reshape_like(&g->build, dy, cm_grad_input(g, 0)));
+    return cm_grad_set(g, 0, build_reshape_like(&g->build, dy, cm_grad_input(g, 0)));
 }
 
 cm_value cm_build_positions(struct cm_builder *builder, cm_value x)
@@ -93,7 +94,7 @@ cm_value cm_build_positions(struct cm_builder *builder, cm_value x)
     const cm_value size = cm_emit(&b, "Size", x);
     const cm_value line =
         cm_emit(&b, "Range", cm_build_int64(&b.build, 0), size, cm_build_int64(&b.build, 1));
-    const cm_value positions = cm_build_reshape_like(&b.build, line, x);
+    const cm_value positions = build_reshape_like(&b.build, line, x);
     builder->status = b.build.status;
     return positions;
 }
@@ -115,7 +116,7 @@ cm_value cm_build_scatter(struct cm_builder *builder, cm_value x, cm_value posit
         &b, "ScatterElements",
         CM_ATTRIBUTES(cm_attr_str(arena, "reduction", repeats ? CM_STR("add") : CM_STR("none"))),
         zeros, where, what);
-    const cm_value result = cm_build_reshape_like(&b.build, put, x);
+    const cm_value result = build_reshape_like(&b.build, put, x);
     builder->status = b.build.status;
     return result;
 }

@@ -18,8 +18,6 @@ enum cm_status cm_infer_set_shape_from(struct cm_infer *in, enum cm_dtype dtype,
 
 /* The shape of x as a rank 1 tensor: a constant if it is known, else computed. */
 cm_value cm_build_shape_of(struct cm_builder *builder, cm_value x);
-/* y under the shape of x. */
-cm_value cm_build_reshape_like(struct cm_builder *builder, cm_value y, cm_value x);
 /* The rule of operators that change nothing but the shape. */
 enum cm_status cm_grad_reshape(struct cm_grad *g);
 

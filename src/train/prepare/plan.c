@@ -52,7 +52,9 @@ int64_t cm_schedule_updates(const struct cm_prepare_options *options, int64_t st
     return epochs == 0 ? steps : updates >= 0 && updates < 0x1p53 ? (int64_t)updates : 0;
 }
 
-const double *cm_schedule_plateau(struct cm_arena *arena, const struct cm_prepare_options *options)
+/* What a schedule 'plateau' begins with, without its rates; in arena. */
+static const double *schedule_plateau(struct cm_arena *arena,
+                                      const struct cm_prepare_options *options)
 {
     double *state = CM_NEW_ARRAY(arena, double, CM_PLATEAU_RATES);
 
@@ -333,7 +335,7 @@ static const struct cm_plan *plan_of_flags(struct cm_preparation *p, const struc
     p->warmup = cm_schedule_updates(o, o->warmup, o->warmup_epochs);
     p->schedule_steps = cm_schedule_updates(o, o->schedule_steps, o->schedule_epochs);
     if (o->schedule == CM_SCHEDULE_PLATEAU)
-        plan->plateau = cm_schedule_plateau(p->arena, o);
+        plan->plateau = schedule_plateau(p->arena, o);
     if (o->schedule == CM_SCHEDULE_CONSTANT || o->schedule == CM_SCHEDULE_PLATEAU)
         return plan;
     plan->schedule.count = 1;

@@ -168,7 +168,9 @@ const struct cm_type *cm_preparation_type(const struct cm_preparation *p, cm_val
     return value ? cm_value_get(p->inference->module, value)->fact.type : NULL;
 }
 
-cm_value *cm_preparation_number(struct cm_preparation *p, const char *name, enum cm_dtype dtype)
+/* Where the number of this name and type is noted, 0 until it is made. The place moves when another
+ * number is noted. */
+static cm_value *preparation_number(struct cm_preparation *p, const char *name, enum cm_dtype dtype)
 {
     for (size_t i = 0; i < p->scalars.count; i++)
         if (strcmp(p->scalars.items[i].name, name) == 0 && p->scalars.items[i].dtype == dtype)
@@ -181,7 +183,7 @@ cm_value *cm_preparation_number(struct cm_preparation *p, const char *name, enum
 cm_value cm_preparation_scalar(struct cm_preparation *p, const char *name, enum cm_dtype dtype,
                                double value)
 {
-    cm_value *made = cm_preparation_number(p, name, dtype);
+    cm_value *made = preparation_number(p, name, dtype);
 
     if (*made)
         return *made;

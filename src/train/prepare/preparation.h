@@ -139,9 +139,6 @@ cm_value cm_preparation_cast(struct cm_preparation *p, cm_value value, enum cm_d
 struct cm_str cm_preparation_name_of(const struct cm_preparation *p, cm_value value);
 const struct cm_type *cm_preparation_type(const struct cm_preparation *p, cm_value value);
 
-/* Where the number of this name and type is noted, 0 until it is made. The place moves when another
- * number is noted. */
-cm_value *cm_preparation_number(struct cm_preparation *p, const char *name, enum cm_dtype dtype);
 /* A constant scalar. Asking again for the same name and type gives the same. */
 cm_value cm_preparation_scalar(struct cm_preparation *p, const char *name, enum cm_dtype dtype,
                                double value);

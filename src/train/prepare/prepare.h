@@ -111,8 +111,6 @@ struct cm_prepare_report {
 
 /* How many updates the options mean: steps, or so many epochs if they are not 0. */
 int64_t cm_schedule_updates(const struct cm_prepare_options *options, int64_t steps, double epochs);
-/* What a schedule 'plateau' begins with, without its rates; in arena. */
-const double *cm_schedule_plateau(struct cm_arena *arena, const struct cm_prepare_options *options);
 
 /* Adds training info to file's model (its structs are changed; save with cm_model_save). Every
  * blocker is in one message; then the model must not be used any more. */

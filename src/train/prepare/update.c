@@ -24,8 +24,8 @@ static const char *call_for(struct cm_updating *u, const struct cm_update_group 
     return number ? cm_arena_printf(u->p->arena, "%s.%zu", name, number).data : name;
 }
 
-void cm_update_set(struct cm_updating *u, struct cm_update_group *group, const char *name,
-                   double value)
+static void update_set(struct cm_updating *u, struct cm_update_group *group, const char *name,
+                       double value)
 {
     const char *called = NULL;
 
@@ -85,19 +85,19 @@ static void set_numbers(struct cm_updating *u)
     const int64_t batches = u->p->options->accumulate;
     const double pi = 3.14159265358979323846, limit = u->plan->clip.limit;
 
-    cm_update_set(u, NULL, "one", 1);
-    cm_update_set(u, NULL, "zero", 0);
-    cm_update_set(u, NULL, "half", 0.5);
-    cm_update_set(u, NULL, "pi", pi);
-    cm_update_set(u, NULL, "half_pi", pi / 2);
-    cm_update_set(u, NULL, "warmup", (double)u->warmup);
-    cm_update_set(u, NULL, "clip_norm", limit);
-    cm_update_set(u, NULL, "clip_value", limit);
-    cm_update_set(u, NULL, "clip_least", -limit);
-    cm_update_set(u, NULL, "tiny", 1e-6);
-    cm_update_set(u, NULL, "share", 1.0 / (double)(batches > 1 ? batches : 1));
+    update_set(u, NULL, "one", 1);
+    update_set(u, NULL, "zero", 0);
+    update_set(u, NULL, "half", 0.5);
+    update_set(u, NULL, "pi", pi);
+    update_set(u, NULL, "half_pi", pi / 2);
+    update_set(u, NULL, "warmup", (double)u->warmup);
+    update_set(u, NULL, "clip_norm", limit);
+    update_set(u, NULL, "clip_value", limit);
+    update_set(u, NULL, "clip_least", -limit);
+    update_set(u, NULL, "tiny", 1e-6);
+    update_set(u, NULL, "share", 1.0 / (double)(batches > 1 ? batches : 1));
     for (const struct cm_rule_number *n = cm_optimizer_rules[u->plan->rule].numbers; n->name; n++)
-        cm_update_set(u, NULL, n->name, n->value);
+        update_set(u, NULL, n->name, n->value);
     for (size_t g = 0; g < u->plan->n_groups; g++) {
         struct cm_update_group *group = &u->groups[g];
 
@@ -106,11 +106,11 @@ static void set_numbers(struct cm_updating *u)
             const double value = cm_group_field_get(&group->is, &cm_group_fields[i]);
 
             if (!cm_group_fields[i].is_flag && !isnan(value))
-                cm_update_set(u, group, cm_group_fields[i].name, value);
+                update_set(u, group, cm_group_fields[i].name, value);
         }
-        cm_update_set(u, group, "rest1", 1 - group->is.beta1);
-        cm_update_set(u, group, "rest2", 1 - group->is.beta2);
-        cm_update_set(u, group, "undamped", 1 - group->is.dampening);
+        update_set(u, group, "rest1", 1 - group->is.beta1);
+        update_set(u, group, "rest2", 1 - group->is.beta2);
+        update_set(u, group, "undamped", 1 - group->is.dampening);
     }
 }
 

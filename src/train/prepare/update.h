@@ -69,8 +69,6 @@ struct cm_moving {
 };
 
 /* update.c: numbers of one group, or of all (group NULL). A later one of the same name replaces. */
-void cm_update_set(struct cm_updating *u, struct cm_update_group *group, const char *name,
-                   double value);
 cm_value cm_update_compute(struct cm_updating *u, struct cm_update_group *group, const char *name,
                            cm_value value);
 cm_value cm_update_number(struct cm_updating *u, struct cm_update_group *group, const char *name,

@@ -290,8 +290,8 @@ static enum cm_status read_random(struct cm_saved_place *place, struct cm_saved 
     return CM_OK;
 }
 
-enum cm_status cm_huggingface_read(struct cm_saved_place *place, struct cm_saved *saved,
-                                   struct cm_error *err)
+static enum cm_status huggingface_read(struct cm_saved_place *place, struct cm_saved *saved,
+                                       struct cm_error *err)
 {
     struct cm_item *map = cm_item_new(saved->arena, CM_ITEM_MAP);
     const struct cm_item *config;
@@ -303,7 +303,7 @@ enum cm_status cm_huggingface_read(struct cm_saved_place *place, struct cm_saved
     }
     if (!weights) {
         struct cm_saved_place below = cm_place_below(place, newest(place));
-        const enum cm_status status = cm_huggingface_read(&below, saved, err);
+        const enum cm_status status = huggingface_read(&below, saved, err);
         cm_place_tell(&below, saved);
         return status;
     }
@@ -322,6 +322,6 @@ const struct cm_format cm_format_huggingface = {
     .system = "Hugging Face",
     .what = "a folder of the Trainer or of accelerate",
     .recognize = recognize,
-    .read = cm_huggingface_read,
+    .read = huggingface_read,
     .write = cm_huggingface_write,
 };

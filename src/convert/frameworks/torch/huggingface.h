@@ -5,8 +5,6 @@
 
 #include "convert/format.h"
 
-enum cm_status cm_huggingface_read(struct cm_saved_place *place, struct cm_saved *saved,
-                                   struct cm_error *err) CM_MUST_CHECK;
 /* What the Trainer or accelerate saves beside weights, as far as it is there: its state and
  * arguments, optimizer and schedule. Also for folders whose weights others wrote (DeepSpeed, FSDP),
  * after those were read. */

@@ -11,7 +11,8 @@ enum {
     MARK_WITHIN = 1 << 16
 }; /* the keys come first in the pickle, which comes first in the zip */
 
-bool cm_lightning_is_file(struct cm_saved_place *place, struct cm_str name)
+/* Looks into the beginning of a file for Lightning's mark. */
+static bool lightning_is_file(struct cm_saved_place *place, struct cm_str name)
 {
     static const char mark[] = "pytorch-lightning_version";
     struct cm_str bytes;
@@ -118,7 +119,7 @@ enum cm_status cm_lightning_take(struct cm_saved *saved, const struct cm_item *t
 
 static int recognize(struct cm_saved_place *place)
 {
-    return place->file.size && cm_lightning_is_file(place, place->file) ? 2 : 0;
+    return place->file.size && lightning_is_file(place, place->file) ? 2 : 0;
 }
 
 static enum cm_status read_file(struct cm_saved_place *place, struct cm_saved *saved,

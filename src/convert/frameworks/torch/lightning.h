@@ -5,8 +5,6 @@
 
 #include "convert/format.h"
 
-/* Looks into the beginning of a file for Lightning's mark. */
-bool cm_lightning_is_file(struct cm_saved_place *place, struct cm_str name);
 /* What torch.save wrote as a tree of plain data: objects of omegaconf become what they hold. */
 const struct cm_item *cm_plain_item(struct cm_arena *arena, const struct cm_item *item);
 enum cm_status cm_lightning_take(struct cm_saved *saved, const struct cm_item *tree,
