@@ -66,6 +66,12 @@ size_t cm_count_nodes(const struct cm_nodes *nodes);
 void cm_describe_value(struct cm_arena *arena, const struct cm_value_info_proto *from,
                        struct cameo_value_info *out);
 
+/* The same text, for callers: it must end with NUL, or be empty. */
+static inline struct cameo_text cm_api_view(struct cm_str text)
+{
+    return (struct cameo_text){text.data ? text.data : "", text.size};
+}
+
 /* A copy that ends with NUL. */
 struct cameo_text cm_api_text(struct cm_arena *arena, struct cm_str text);
 struct cameo_entry *cm_api_entries(struct cm_arena *arena, const struct cm_entries *from);

@@ -212,22 +212,17 @@ enum cm_status cm_api_refuse(const struct cameo_model *model, const struct cm_fi
 static struct cameo_check_rule rules[CM_RULE_COUNT];
 static pthread_once_t rules_made = PTHREAD_ONCE_INIT;
 
-static struct cameo_text text_of(const char *text)
-{
-    return (struct cameo_text){text, strlen(text)};
-}
-
 static void make_rules(void)
 {
     for (size_t i = 0; i < CM_RULE_COUNT; i++) {
         const struct cm_check_rule *rule = cm_check_rule_at(i);
 
         rules[i] = (struct cameo_check_rule){
-            .id = text_of(rule->id),
+            .id = cm_api_view(cm_str(rule->id)),
             .severity = (enum cameo_severity)rule->severity,
             .strict_severity = (enum cameo_severity)rule->strict_severity,
-            .text = text_of(rule->text),
-            .help = text_of(rule->help),
+            .text = cm_api_view(cm_str(rule->text)),
+            .help = cm_api_view(cm_str(rule->help)),
         };
     }
 }

@@ -408,23 +408,17 @@ size_t cameo_infer_input_count(const struct cameo_infer *in)
 
 enum cameo_dtype cameo_infer_dtype(const struct cameo_infer *in, size_t input)
 {
-    const struct cm_type *type = input_type(in, input);
-    return type && type->kind == CM_KIND_TENSOR ? (enum cameo_dtype)type->dtype : CAMEO_UNDEFINED;
+    return cm_custom_dtype(input_type(in, input));
 }
 
 int cameo_infer_rank(const struct cameo_infer *in, size_t input)
 {
-    const struct cm_type *type = input_type(in, input);
-    return type && type->kind == CM_KIND_TENSOR ? type->rank : -1;
+    return cm_custom_rank(input_type(in, input));
 }
 
 int64_t cameo_infer_dim(const struct cameo_infer *in, size_t input, int axis)
 {
-    const struct cm_type *type = input_type(in, input);
-
-    if (!type || type->kind != CM_KIND_TENSOR || axis < 0 || axis >= type->rank)
-        return -1;
-    return cm_dim_known(type->dims[axis]) ? type->dims[axis].value : -1;
+    return cm_custom_dim(input_type(in, input), axis);
 }
 
 static enum cameo_status note(struct cameo_infer *in, enum cm_status status)
@@ -498,28 +492,17 @@ float cameo_infer_float(const struct cameo_infer *in, const char *name)
 
 const int64_t *cameo_infer_ints(const struct cameo_infer *in, const char *name, size_t *count)
 {
-    const struct cm_int64s list = cm_node_ints(in->in->node, name);
-
-    *count = list.count;
-    return list.items;
-}
-
-static struct cameo_text text_of(struct cm_str text)
-{
-    return (struct cameo_text){text.data ? text.data : "", text.size};
+    return cm_custom_ints(in->in->node, name, count);
 }
 
 struct cameo_text cameo_infer_string(const struct cameo_infer *in, const char *name)
 {
-    return text_of(cm_node_str(in->in->node, name));
+    return cm_api_view(cm_node_str(in->in->node, name));
 }
 
 const float *cameo_infer_floats(const struct cameo_infer *in, const char *name, size_t *count)
 {
-    const struct cm_floats list = cm_node_floats(in->in->node, name);
-
-    *count = list.count;
-    return list.items;
+    return cm_custom_floats(in->in->node, name, count);
 }
 
 static bool string_at(const struct cm_node *node, const char *name, size_t index,
@@ -528,7 +511,7 @@ static bool string_at(const struct cm_node *node, const char *name, size_t index
     const struct cm_strs list = cm_node_strs(node, name);
 
     if (index < list.count)
-        *out = text_of(list.items[index]);
+        *out = cm_api_view(list.items[index]);
     return index < list.count;
 }
 
@@ -568,23 +551,17 @@ float cameo_call_float(const struct cameo_call *call, const char *name)
 
 struct cameo_text cameo_call_string(const struct cameo_call *call, const char *name)
 {
-    return text_of(cm_node_str(call->call->node, name));
+    return cm_api_view(cm_node_str(call->call->node, name));
 }
 
 const int64_t *cameo_call_ints(const struct cameo_call *call, const char *name, size_t *count)
 {
-    const struct cm_int64s list = cm_node_ints(call->call->node, name);
-
-    *count = list.count;
-    return list.items;
+    return cm_custom_ints(call->call->node, name, count);
 }
 
 const float *cameo_call_floats(const struct cameo_call *call, const char *name, size_t *count)
 {
-    const struct cm_floats list = cm_node_floats(call->call->node, name);
-
-    *count = list.count;
-    return list.items;
+    return cm_custom_floats(call->call->node, name, count);
 }
 
 size_t cameo_call_input_count(const struct cameo_call *call)

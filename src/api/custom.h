@@ -25,6 +25,42 @@ enum cm_status cm_custom_keep(struct cm_arena *arena, cm_custom_keep_fn *fn, voi
                               struct cm_error *exhausted) CM_MUST_CHECK;
 void cm_custom_resume(const struct cm_arena *arena, const struct cm_error *exhausted);
 
+/* What functions of the user's ask of a node and of the type of an operand, which may be NULL. */
+static inline enum cameo_dtype cm_custom_dtype(const struct cm_type *type)
+{
+    return type && type->kind == CM_KIND_TENSOR ? (enum cameo_dtype)type->dtype : CAMEO_UNDEFINED;
+}
+
+static inline int cm_custom_rank(const struct cm_type *type)
+{
+    return type && type->kind == CM_KIND_TENSOR ? type->rank : -1;
+}
+
+static inline int64_t cm_custom_dim(const struct cm_type *type, int axis)
+{
+    if (axis < 0 || axis >= cm_custom_rank(type) || !cm_dim_known(type->dims[axis]))
+        return -1;
+    return type->dims[axis].value;
+}
+
+static inline const int64_t *cm_custom_ints(const struct cm_node *node, const char *name,
+                                            size_t *count)
+{
+    const struct cm_int64s list = cm_node_ints(node, name);
+
+    *count = list.count;
+    return list.items;
+}
+
+static inline const float *cm_custom_floats(const struct cm_node *node, const char *name,
+                                            size_t *count)
+{
+    const struct cm_floats list = cm_node_floats(node, name);
+
+    *count = list.count;
+    return list.items;
+}
+
 /* Members of struct cm_op for operators whose body or gradient is a text. */
 enum cm_status cm_custom_body(struct cm_body *b);
 enum cm_status cm_custom_grad(struct cm_grad *g);

@@ -209,23 +209,17 @@ bool cameo_use_wants(const struct cameo_use *use, size_t output)
 
 enum cameo_dtype cameo_use_dtype(const struct cameo_use *use, size_t input)
 {
-    const struct cm_type *type = type_of(use, input);
-    return type && type->kind == CM_KIND_TENSOR ? (enum cameo_dtype)type->dtype : CAMEO_UNDEFINED;
+    return cm_custom_dtype(type_of(use, input));
 }
 
 int cameo_use_rank(const struct cameo_use *use, size_t input)
 {
-    const struct cm_type *type = type_of(use, input);
-    return type && type->kind == CM_KIND_TENSOR ? type->rank : -1;
+    return cm_custom_rank(type_of(use, input));
 }
 
 int64_t cameo_use_dim(const struct cameo_use *use, size_t input, int axis)
 {
-    const struct cm_type *type = type_of(use, input);
-
-    if (!type || type->kind != CM_KIND_TENSOR || axis < 0 || axis >= type->rank)
-        return -1;
-    return cm_dim_known(type->dims[axis]) ? type->dims[axis].value : -1;
+    return cm_custom_dim(type_of(use, input), axis);
 }
 
 int64_t cameo_use_int(const struct cameo_use *use, const char *name)
@@ -256,18 +250,12 @@ struct cameo_text cameo_use_string(const struct cameo_use *use, const char *name
 
 const int64_t *cameo_use_ints(const struct cameo_use *use, const char *name, size_t *count)
 {
-    const struct cm_int64s list = cm_node_ints(use->node, name);
-
-    *count = list.count;
-    return list.items;
+    return cm_custom_ints(use->node, name, count);
 }
 
 const float *cameo_use_floats(const struct cameo_use *use, const char *name, size_t *count)
 {
-    const struct cm_floats list = cm_node_floats(use->node, name);
-
-    *count = list.count;
-    return list.items;
+    return cm_custom_floats(use->node, name, count);
 }
 
 enum cameo_status cameo_use_give(struct cameo_use *use, const char *text)

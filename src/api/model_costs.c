@@ -11,11 +11,6 @@ struct costs_call {
     struct cameo_costs *made;
 };
 
-static struct cameo_text text_of(struct cm_str text)
-{
-    return (struct cameo_text){cm_str_text(text), text.size};
-}
-
 static struct cameo_costs *translate(struct cm_arena *arena, const struct cm_costs *from)
 {
     struct cameo_costs *out = CM_NEW(arena, struct cameo_costs);
@@ -29,14 +24,15 @@ static struct cameo_costs *translate(struct cm_arena *arena, const struct cm_cos
     for (size_t i = 0; i < n; i++) {
         const struct cm_cost *row = &from->operators.items[i];
 
-        rows[i] = (struct cameo_cost){text_of(row->domain), text_of(row->op), row->node_count,
-                                      row->flops, row->output_bytes};
+        rows[i] = (struct cameo_cost){cm_api_view(row->domain), cm_api_view(row->op),
+                                      row->node_count, row->flops, row->output_bytes};
         row_list[i] = &rows[i];
     }
     for (size_t i = 0; i < m; i++) {
         const struct cm_assumed_size *size = &from->sizes.items[i];
 
-        sizes[i] = (struct cameo_assumed_size){text_of(size->symbol), size->size, size->assumed};
+        sizes[i] =
+            (struct cameo_assumed_size){cm_api_view(size->symbol), size->size, size->assumed};
         size_list[i] = &sizes[i];
     }
     *out = (struct cameo_costs){

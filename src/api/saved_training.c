@@ -24,19 +24,12 @@ struct open_call {
     const struct cameo_saved_options *given;
 };
 
-static struct cameo_text text_of(struct cm_arena *arena, struct cm_str text)
-{
-    const struct cm_str own = cm_arena_str(arena, text);
-
-    return (struct cameo_text){own.data, own.size};
-}
-
 static struct cameo_text *texts_of(struct cm_arena *arena, const struct cm_str *texts, size_t count)
 {
     struct cameo_text *list = CM_NEW_ARRAY(arena, struct cameo_text, count + 1);
 
     for (size_t i = 0; i < count; i++)
-        list[i] = text_of(arena, texts[i]);
+        list[i] = cm_api_text(arena, texts[i]);
     return list;
 }
 
@@ -47,15 +40,16 @@ static void tell_tensor(struct cm_arena *arena, const struct cm_saved_entry *ent
 
     *out = (struct cameo_saved_tensor){
         .role = (enum cameo_saved_role)entry->role,
-        .name = text_of(arena, entry->name),
-        .slot = text_of(arena, entry->slot),
+        .name = cm_api_text(arena, entry->name),
+        .slot = cm_api_text(arena, entry->slot),
         .meaning = entry->meaning ? entry->meaning : "",
         .dtype = (enum cameo_dtype)tensor->dtype,
         .rank = (size_t)tensor->shape.rank,
         .dims = tensor->shape.dims,
         .elements = cm_shape_elements(&tensor->shape),
         .piece_count = tensor->pieces.count,
-        .file = text_of(arena, tensor->pieces.count ? tensor->pieces.items[0].file : CM_STR(""))};
+        .file =
+            cm_api_text(arena, tensor->pieces.count ? tensor->pieces.items[0].file : CM_STR(""))};
 }
 
 static void tell_group(struct cm_arena *arena, const struct cm_saved_group *group,
@@ -88,29 +82,30 @@ static void tell_summary(struct cameo_saved *out)
     if (saved->schedule_known == CM_SCHEDULE_KNOWN)
         phases =
             cm_item_json(arena, cm_schedule_item(arena, &saved->schedule, saved->groups.count), 0);
-    out->summary = (struct cameo_saved_summary){.system = saved->system,
-                                                .format = saved->format,
-                                                .version = text_of(arena, saved->version),
-                                                .tensor_count = saved->entries.count,
-                                                .group_count = saved->groups.count,
-                                                .fact_count = saved->facts.count,
-                                                .file_count = saved->files.count,
-                                                .unknown_count = saved->unknown.count,
-                                                .missing_count = saved->missing.count,
-                                                .has_optimizer = saved->has_optimizer,
-                                                .optimizer = text_of(arena, saved->optimizer),
-                                                .rule = cm_rule_name(saved->rule),
-                                                .arithmetic = cm_arithmetic_name(saved->arithmetic),
-                                                .clip = cm_clip_name(saved->clip.kind),
-                                                .clip_limit = saved->clip.limit,
-                                                .loss_scale = saved->loss_scale,
-                                                .step = saved->step,
-                                                .epoch = saved->epoch,
-                                                .accumulate = saved->accumulate,
-                                                .ranks = saved->ranks,
-                                                .schedule = text_of(arena, saved->schedule_name),
-                                                .schedule_known = known[saved->schedule_known],
-                                                .phases = text_of(arena, phases)};
+    out->summary =
+        (struct cameo_saved_summary){.system = saved->system,
+                                     .format = saved->format,
+                                     .version = cm_api_text(arena, saved->version),
+                                     .tensor_count = saved->entries.count,
+                                     .group_count = saved->groups.count,
+                                     .fact_count = saved->facts.count,
+                                     .file_count = saved->files.count,
+                                     .unknown_count = saved->unknown.count,
+                                     .missing_count = saved->missing.count,
+                                     .has_optimizer = saved->has_optimizer,
+                                     .optimizer = cm_api_text(arena, saved->optimizer),
+                                     .rule = cm_rule_name(saved->rule),
+                                     .arithmetic = cm_arithmetic_name(saved->arithmetic),
+                                     .clip = cm_clip_name(saved->clip.kind),
+                                     .clip_limit = saved->clip.limit,
+                                     .loss_scale = saved->loss_scale,
+                                     .step = saved->step,
+                                     .epoch = saved->epoch,
+                                     .accumulate = saved->accumulate,
+                                     .ranks = saved->ranks,
+                                     .schedule = cm_api_text(arena, saved->schedule_name),
+                                     .schedule_known = known[saved->schedule_known],
+                                     .phases = cm_api_text(arena, phases)};
 }
 
 static enum cm_status open_saved(void *arg, struct cm_arena *scratch, struct cm_error *err)
@@ -135,8 +130,8 @@ static enum cm_status open_saved(void *arg, struct cm_arena *scratch, struct cm_
     out->facts = CM_NEW_ARRAY(arena, struct cameo_entry, saved->facts.count + 1);
     for (size_t i = 0; i < saved->facts.count; i++)
         out->facts[i] = (struct cameo_entry){
-            text_of(arena, saved->facts.items[i].key),
-            text_of(arena, cm_item_json(arena, saved->facts.items[i].value, FACT_MAX))};
+            cm_api_text(arena, saved->facts.items[i].key),
+            cm_api_text(arena, cm_item_json(arena, saved->facts.items[i].value, FACT_MAX))};
     out->files = texts_of(arena, saved->files.items, saved->files.count);
     out->unknown = texts_of(arena, saved->unknown.items, saved->unknown.count);
     out->missing = texts_of(arena, saved->missing.items, saved->missing.count);

@@ -52,32 +52,20 @@ static enum cm_status expand(struct cameo_session *session, struct cm_error *err
 
 /* ---- making ---- */
 
+/* What the model declares, with the type that was inferred. */
 static void describe_output(struct cm_arena *arena, const struct cm_module *module,
                             const struct cm_type *type, struct cameo_value_info *out)
 {
-    const struct cm_str text = cm_type_print(arena, cm_module_symbols(module), type);
+    struct cm_type_proto proto = {0};
+    struct cameo_value_info inferred;
 
-    out->type = (struct cameo_text){text.data, text.size};
-    out->kind = (enum cameo_kind)type->kind;
-    out->dtype = CAMEO_UNDEFINED;
-    out->rank = -1;
-    out->dims = NULL;
-    if (type->kind != CM_KIND_TENSOR && type->kind != CM_KIND_SPARSE)
-        return;
-    out->dtype = (enum cameo_dtype)type->dtype;
-    if (type->rank < 0)
-        return;
-    struct cameo_dim *dims = CM_NEW_ARRAY(arena, struct cameo_dim, (size_t)type->rank);
-    for (int i = 0; i < type->rank; i++) {
-        const struct cm_dim dim = type->dims[i];
-        const bool named = !cm_dim_known(dim) && dim.symbol;
-
-        dims[i].size = cm_dim_known(dim) ? dim.value : -1;
-        dims[i].symbol = cm_api_text(
-            arena, named ? cm_symbol_name(cm_module_symbols(module), dim.symbol) : CM_STR_NONE);
-    }
-    out->rank = type->rank;
-    out->dims = dims;
+    cm_type_to_proto(arena, cm_module_symbols(module), type, &proto);
+    cm_describe_value(arena, &(struct cm_value_info_proto){.type = &proto}, &inferred);
+    out->type = inferred.type;
+    out->kind = inferred.kind;
+    out->dtype = inferred.dtype;
+    out->rank = inferred.rank;
+    out->dims = inferred.dims;
 }
 
 /* Pairs each dimension that has a name with the first one of that name. */

@@ -14,18 +14,14 @@ static struct cameo_export_format formats[FORMAT_MAX];
 static size_t format_count;
 static pthread_once_t formats_listed = PTHREAD_ONCE_INIT;
 
-static struct cameo_text text_of(const char *text)
-{
-    return (struct cameo_text){text, strlen(text)};
-}
-
 static void list_formats(void)
 {
     for (size_t i = 0; i < cm_format_count && format_count < FORMAT_MAX; i++)
         if (cm_formats[i]->write)
-            formats[format_count++] = (struct cameo_export_format){text_of(cm_formats[i]->name),
-                                                                   text_of(cm_formats[i]->system),
-                                                                   text_of(cm_formats[i]->what)};
+            formats[format_count++] =
+                (struct cameo_export_format){cm_api_view(cm_str(cm_formats[i]->name)),
+                                             cm_api_view(cm_str(cm_formats[i]->system)),
+                                             cm_api_view(cm_str(cm_formats[i]->what))};
 }
 
 const struct cameo_export_format *cameo_export_format(size_t index)
