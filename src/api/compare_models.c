@@ -1,16 +1,15 @@
-/* What two models differ in, for callers: src/compare/ compares what they are made of; here both
- * run on the same inputs. */
+/* What two models differ in, for callers: src/compare/ compares; here both run on the same inputs.
+ */
 // SPDX-License-Identifier: Apache-2.0
 #include "api/streaming.h"
 
 #include "base/memory.h"
-#include "compare/comparison.h"
+#include "compare/compare_results.h"
 #include "onnx/tensor_data.h"
 
 #include <math.h>
-#include <stdlib.h>
 
-enum { FIRST, SECOND, MODELS };
+enum { FIRST = CM_COMPARE_A, SECOND = CM_COMPARE_B, MODELS };
 
 struct cameo_comparison {
     struct cm_arena arena; /* everything below lives here */
@@ -33,8 +32,8 @@ struct compare_call {
     struct cameo_compare_options options;
     struct cm_tolerance of_results, of_weights;
     struct cameo_comparison *made;
-    struct cm_outlines *outlines[MODELS]; /* in scratch */
     struct cm_arena *scratch;
+    bool has_inputs;
     struct cameo_feed *feeds; /* given and made up */
     size_t n_feeds;
     /* Released at the end, whatever happens. */
@@ -47,52 +46,33 @@ struct compare_call {
 
 /* ---- running ---- */
 
-static void close_sessions(struct compare_call *call)
+static void close_session(struct compare_call *call, int m)
 {
-    for (int m = 0; m < MODELS; m++) {
-        for (size_t i = 0; i < call->results[m].count; i++)
-            cameo_value_free(call->results[m].fetches[i].value);
-        cm_free(call->results[m].fetches);
-        call->results[m] = (struct results){0};
-        cameo_session_free(call->sessions[m]);
-        call->sessions[m] = NULL;
-        cameo_model_free(call->copies[m]);
-        call->copies[m] = NULL;
-    }
+    for (size_t i = 0; i < call->results[m].count; i++)
+        cameo_value_free(call->results[m].fetches[i].value);
+    cm_free(call->results[m].fetches);
+    call->results[m] = (struct results){0};
+    cameo_session_free(call->sessions[m]);
+    call->sessions[m] = NULL;
+    cameo_model_free(call->copies[m]);
+    call->copies[m] = NULL;
 }
 
-/* Of a copy that gives values on the way, unless names is NULL. */
-static enum cm_status open_session(struct compare_call *call, int m, const char *const *names,
-                                   size_t count, struct cm_error *err)
+/* Of a copy that gives values on the way, where they are inside. */
+static enum cm_status open_session(struct compare_call *call, int m,
+                                   const struct cm_compare_names *names, bool inside,
+                                   struct cm_error *err)
 {
     const struct cameo_model *model = call->models[m];
     struct cameo_error why;
 
-    if (names) {
+    if (inside) {
         if (cameo_model_copy(model, &call->copies[m], &why) != CAMEO_OK ||
-            cameo_model_expose(call->copies[m], names, count, NULL, &why) != CAMEO_OK)
+            cameo_model_expose(call->copies[m], names->items, names->count, NULL, &why) != CAMEO_OK)
             return cm_api_again(&why, err);
         model = call->copies[m];
     }
     return cameo_session_new(model, call->options.session, &call->sessions[m], &why) == CAMEO_OK
-               ? CM_OK
-               : cm_api_again(&why, err);
-}
-
-static enum cm_status run(struct compare_call *call, int m, const char *const *names, size_t count,
-                          struct cm_error *err)
-{
-    struct results *results = &call->results[m];
-    struct cameo_error why;
-
-    results->fetches = cm_calloc(count + 1, sizeof *results->fetches);
-    if (!results->fetches)
-        return cm_fail(err, CM_NO_MEMORY, "no memory for %zu values", count);
-    results->count = count;
-    for (size_t i = 0; i < count; i++)
-        results->fetches[i] = cameo_fetch_value(names[i]);
-    return cameo_session_run(call->sessions[m], call->feeds, call->n_feeds, results->fetches, count,
-                             NULL, &why) == CAMEO_OK
                ? CM_OK
                : cm_api_again(&why, err);
 }
@@ -118,180 +98,46 @@ static enum cm_status make_inputs(struct compare_call *call, struct cm_error *er
     for (size_t i = 0; i < made; i++)
         call->feeds[call->n_feeds++] = more[i];
     call->made->made_inputs = made > 0;
+    call->has_inputs = true;
     return CM_OK;
 }
 
-/* ---- judging ---- */
-
-/* "float[2,3]", "sequence of 2". */
-static const char *describe(char *text, size_t size, const struct cm_datum *datum)
+/* A cm_compare_run_fn. The first run makes the inputs of all. */
+static enum cm_status run(void *arg, enum cm_compare_side side,
+                          const struct cm_compare_names *names, bool inside,
+                          const struct cm_datum *const **values, struct cm_error *err)
 {
-    const struct cm_shape *shape = &datum->tensor.shape;
-    size_t used;
+    struct compare_call *call = arg;
+    struct results *results = &call->results[side];
+    const struct cm_datum **data =
+        CM_NEW_ARRAY(call->scratch, const struct cm_datum *, names->count);
+    struct cameo_error why;
 
-    if (datum->kind == CM_KIND_SEQUENCE || datum->kind == CM_KIND_MAP) {
-        snprintf(text, size, "%s of %zu", datum->kind == CM_KIND_MAP ? "map" : "sequence",
-                 datum->n_items);
-        return text;
-    }
-    if (datum->kind != CM_KIND_TENSOR)
-        return "nothing";
-    used = (size_t)snprintf(text, size, "%s", cm_dtype_name(datum->tensor.type));
-    for (int i = 0; i < shape->rank && used < size; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s%lld%s", i ? "," : "[",
-                                 (long long)shape->dims[i], i + 1 == shape->rank ? "]" : "");
-    return text;
-}
-
-/* Adds a row where a is not what is expected, b; false: there is one. where: who computes it. */
-static bool judge(struct compare_call *call, enum cm_compare_kind kind, struct cm_str name,
-                  struct cm_str where, const struct cameo_value *a, const struct cameo_value *b)
-{
-    const struct cm_datum *x = cm_api_value(a), *y = cm_api_value(b);
-    struct cm_comparison *list = &call->made->list;
-    struct cm_difference d;
-    char is[200], wanted[200];
-
-    if (cm_datum_difference(x, y, call->of_results, &d, NULL) != CM_OK) {
-        cm_compare_add(list, CM_COMPARE_RESULTS, kind, name, NULL, "%.*s%sis %s, expected %s",
-                       CM_STR_FMT(where), where.size ? ", " : "", describe(is, sizeof is, x),
-                       describe(wanted, sizeof wanted, y));
-        return false;
-    }
-    if (!d.differing)
-        return true;
-    cm_compare_add(list, CM_COMPARE_RESULTS, kind, name, &d, "%.*s", CM_STR_FMT(where));
-    return false;
-}
-
-static const struct cm_outline_value *value_of(const struct compare_call *call, struct cm_str name)
-{
-    const struct cm_outline *graph = call->outlines[FIRST]->main;
-
-    return graph ? cm_outline_find(graph, name) : NULL;
-}
-
-static struct cm_str maker_of(const struct compare_call *call, const struct cm_outline_value *value)
-{
-    return value && value->maker ? cm_compare_node(call->scratch, value->maker) : CM_STR_NONE;
-}
-
-/* ---- two models ---- */
-
-struct names {
-    CM_ARRAY(const char *);
-};
-
-/* Outputs by name, or by position where no name is in both. */
-static void pair_outputs(const struct compare_call *call, struct names *a, struct names *b)
-{
-    const struct cameo_value_info *x, *y;
-
-    for (int named = 1; named >= 0 && !a->count; named--)
-        for (size_t i = 0; (x = cameo_model_output(call->models[FIRST], i)) != NULL; i++)
-            for (size_t k = 0; (y = cameo_model_output(call->models[SECOND], k)) != NULL; k++)
-                if (named ? strcmp(x->name.data, y->name.data) == 0 : i == k) {
-                    *CM_PUSH(call->scratch, a) = x->name.data;
-                    *CM_PUSH(call->scratch, b) = y->name.data;
-                    break;
-                }
-}
-
-/* Values that nodes of both compute, in the order of the first. */
-static void common_values(const struct compare_call *call, struct names *names)
-{
-    const struct cm_outline *a = call->outlines[FIRST]->main, *b = call->outlines[SECOND]->main;
-
-    for (size_t n = 0; a && b && n < a->node_count; n++) {
-        const struct cm_strs *outputs = &a->nodes[n].proto->output;
-
-        for (size_t o = 0; o < outputs->count; o++) {
-            const struct cm_outline_value *value =
-                outputs->items[o].size ? cm_outline_find(b, outputs->items[o]) : NULL;
-            if (value && value->maker)
-                *CM_PUSH(call->scratch, names) =
-                    cm_str_text(cm_arena_str(call->scratch, outputs->items[o]));
-        }
-    }
-}
-
-/* Runs both models again with all values that they have in common as outputs. Models that
- * cannot run that way have no first value; their outputs were compared before. */
-static void find_first(struct compare_call *call)
-{
-    struct cm_error ignored = {0};
-    struct names names = {0};
-
-    close_sessions(call);
-    common_values(call, &names);
-    for (int m = 0; m < MODELS; m++)
-        if (!names.count || open_session(call, m, names.items, names.count, &ignored) != CM_OK)
-            return;
-    for (int m = 0; m < MODELS; m++)
-        if (run(call, m, names.items, names.count, &ignored) != CM_OK)
-            return;
-    for (size_t i = 0; i < names.count; i++) {
-        const struct cm_str name = cm_str(names.items[i]);
-
-        if (!judge(call, CM_COMPARE_FIRST, name, maker_of(call, value_of(call, name)),
-                   call->results[SECOND].fetches[i].value, call->results[FIRST].fetches[i].value))
-            return;
-    }
-}
-
-static enum cm_status compare_results(struct compare_call *call, struct cm_error *err)
-{
-    struct cm_comparison *list = &call->made->list;
-    size_t *compared = &list->compared[CM_COMPARE_RESULTS];
-    size_t *differing = &list->differing[CM_COMPARE_RESULTS];
-    struct names a = {0}, b = {0};
-    struct cm_error why = {0};
-
-    CM_TRY(open_session(call, FIRST, NULL, 0, err));
-    CM_TRY(make_inputs(call, err));
-    pair_outputs(call, &a, &b);
-    CM_TRY(run(call, FIRST, a.items, a.count, err));
-    enum cm_status status = open_session(call, SECOND, NULL, 0, &why);
-    if (status == CM_OK)
-        status = run(call, SECOND, b.items, b.count, &why);
-    if (status) {
-        ++*differing;
-        cm_compare_add(list, CM_COMPARE_RESULTS, CM_COMPARE_CHANGED, CM_STR("second model"), NULL,
-                       "does not run: %s", why.text);
-        return CM_OK;
-    }
-    for (size_t i = 0; i < a.count; i++) {
-        ++*compared;
-        *differing +=
-            !judge(call, CM_COMPARE_VALUE, cm_str(a.items[i]), CM_STR_NONE,
-                   call->results[SECOND].fetches[i].value, call->results[FIRST].fetches[i].value);
-    }
-    if (*differing)
-        find_first(call);
+    close_session(call, (int)side);
+    CM_TRY(open_session(call, (int)side, names, inside, err));
+    if (!call->has_inputs)
+        CM_TRY(make_inputs(call, err));
+    results->fetches = cm_calloc(names->count + 1, sizeof *results->fetches);
+    if (!results->fetches)
+        return cm_fail(err, CM_NO_MEMORY, "no memory for %zu values", names->count);
+    results->count = names->count;
+    for (size_t i = 0; i < names->count; i++)
+        results->fetches[i] = cameo_fetch_value(names->items[i]);
+    if (cameo_session_run(call->sessions[side], call->feeds, call->n_feeds, results->fetches,
+                          names->count, NULL, &why) != CAMEO_OK)
+        return cm_api_again(&why, err);
+    for (size_t i = 0; i < names->count; i++)
+        data[i] = cm_api_value(results->fetches[i].value);
+    *values = data;
     return CM_OK;
 }
 
-/* ---- recorded values ---- */
-
-struct recorded {
-    const char *name;
-    const struct cameo_value *value;
-    struct cm_str maker;
-    size_t order; /* 1 + the number of the node; 0: no node computes it */
-};
-
-static int in_order(const void *a, const void *b)
+static enum cm_status compare_recorded(struct compare_call *call,
+                                       const struct cm_compare_runs *runs, struct cm_error *err)
 {
-    const struct recorded *x = a, *y = b;
+    struct cm_recorded_value *values =
+        CM_NEW_ARRAY(call->scratch, struct cm_recorded_value, call->n_recorded);
 
-    return x->order != y->order ? (x->order > y->order) - (x->order < y->order)
-                                : strcmp(x->name, y->name);
-}
-
-/* Those that are values of the model, in the order of its nodes. */
-static enum cm_status read_recorded(struct compare_call *call, struct recorded *out, size_t *count,
-                                    struct cm_error *err)
-{
     for (size_t i = 0; i < call->n_recorded; i++) {
         struct cameo_feed feed = CAMEO_FEED_INIT;
 
@@ -299,42 +145,9 @@ static enum cm_status read_recorded(struct compare_call *call, struct recorded *
         if (!feed.name || !feed.value)
             return cm_fail(err, CM_BAD_ARGUMENT, "recorded value %zu has no %s", i,
                            feed.name ? "value" : "name");
-        const struct cm_outline_value *value = value_of(call, cm_str(feed.name));
-        if (value)
-            out[(*count)++] =
-                (struct recorded){.name = feed.name,
-                                  .value = feed.value,
-                                  .maker = maker_of(call, value),
-                                  .order = value->maker ? value->maker->index + 1 : 0};
-        else
-            cm_compare_add(&call->made->list, CM_COMPARE_RESULTS, CM_COMPARE_NOTE,
-                           cm_str(feed.name), NULL, "is not a value of the model");
+        values[i] = (struct cm_recorded_value){feed.name, cm_api_value(feed.value)};
     }
-    if (!*count)
-        return cm_fail(err, CM_NOT_FOUND, "nothing recorded is named after a value of the model");
-    qsort(out, *count, sizeof *out, in_order);
-    return CM_OK;
-}
-
-static enum cm_status compare_recorded(struct compare_call *call, struct cm_error *err)
-{
-    struct recorded *items = CM_NEW_ARRAY(call->scratch, struct recorded, call->n_recorded);
-    struct names names = {0};
-    size_t *differing = &call->made->list.differing[CM_COMPARE_RESULTS];
-    size_t count = 0;
-
-    CM_TRY(read_recorded(call, items, &count, err));
-    for (size_t i = 0; i < count; i++)
-        *CM_PUSH(call->scratch, &names) = items[i].name;
-    CM_TRY(open_session(call, FIRST, names.items, count, err));
-    CM_TRY(make_inputs(call, err));
-    CM_TRY(run(call, FIRST, names.items, count, err));
-    for (size_t i = 0; i < count; i++)
-        *differing +=
-            !judge(call, *differing ? CM_COMPARE_VALUE : CM_COMPARE_FIRST, cm_str(items[i].name),
-                   items[i].maker, call->results[FIRST].fetches[i].value, items[i].value);
-    call->made->list.compared[CM_COMPARE_RESULTS] = count;
-    return CM_OK;
+    return cm_compare_recorded(&call->made->list, runs, values, call->n_recorded, err);
 }
 
 /* ---- the call ---- */
@@ -366,25 +179,25 @@ static bool wants(const struct compare_call *call, enum cm_compare_part part)
     return !call->options.parts || call->options.parts >> part & 1;
 }
 
-static enum cm_status compare(struct compare_call *call, struct cm_error *err)
+static enum cm_status compare_parts(struct compare_call *call, struct cm_error *err)
 {
     struct cm_comparison *list = &call->made->list;
     struct cm_compared compared[MODELS];
+    const struct cm_compare_runs runs = {compared, call->of_results, run, call};
 
     for (int m = 0; m < MODELS && call->models[m]; m++) {
         const struct cm_model_proto *model = &call->models[m]->file->model;
 
-        call->outlines[m] = cm_outlines_new(call->scratch, model);
-        compared[m] = (struct cm_compared){model, call->outlines[m], load,
+        compared[m] = (struct cm_compared){model, cm_outlines_new(call->scratch, model), load,
                                            (void *)(uintptr_t)call->models[m]};
     }
     if (call->recorded)
-        return compare_recorded(call, err);
+        return compare_recorded(call, &runs, err);
     if (wants(call, CM_COMPARE_STRUCTURE))
         cm_compare_structure(list, &compared[FIRST], &compared[SECOND]);
     if (wants(call, CM_COMPARE_WEIGHTS))
         cm_compare_weights(list, &compared[FIRST], &compared[SECOND], call->of_weights);
-    return wants(call, CM_COMPARE_RESULTS) ? compare_results(call, err) : CM_OK;
+    return wants(call, CM_COMPARE_RESULTS) ? cm_compare_results(list, &runs, err) : CM_OK;
 }
 
 static void translate(struct cameo_comparison *made)
@@ -410,21 +223,17 @@ static void translate(struct cameo_comparison *made)
     }
 }
 
-static enum cm_status compare_guarded(struct cm_guard *guard, void *arg)
+static enum cm_status compare(void *arg, struct cm_arena *scratch, struct cm_error *err)
 {
     struct compare_call *call = arg;
-    struct cm_arena scratch;
+    struct cm_comparison *list = &call->made->list;
 
-    cm_arena_init(&call->made->arena, guard);
-    cm_arena_init(&scratch, guard);
-    call->scratch = &scratch;
-    call->made->list.arena = &call->made->arena;
-    call->made->list.scratch = &scratch;
-    const enum cm_status status = compare(call, &call->err);
-    cm_arena_release(&scratch);
-    if (status == CM_OK)
-        translate(call->made);
-    return status;
+    cm_arena_init(&call->made->arena, scratch->guard);
+    call->scratch = list->scratch = scratch;
+    list->arena = &call->made->arena;
+    CM_TRY(compare_parts(call, err));
+    translate(call->made);
+    return CM_OK;
 }
 
 static enum cm_status check_options(struct compare_call *call,
@@ -458,10 +267,11 @@ static enum cameo_status run_call(struct compare_call *call,
     *out = NULL;
     if (status == CM_OK) {
         call->made = cm_calloc(1, sizeof *call->made);
-        status = call->made ? cm_guarded(0, &call->err, compare_guarded, call)
+        status = call->made ? cm_api_guarded(NULL, compare, call, &call->err)
                             : cm_fail(&call->err, CM_NO_MEMORY, "no memory for a comparison");
     }
-    close_sessions(call);
+    for (int m = 0; m < MODELS; m++)
+        close_session(call, m);
     cameo_made_inputs_free(call->inputs);
     if (status)
         cameo_comparison_free(call->made);
