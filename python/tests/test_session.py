@@ -212,6 +212,14 @@ many ({', '.join(f'float {name}' for name in names)}) => ({', '.join(f'float y{i
         self.assertEqual((found.rule, found.severity), ("run", "violation"))
         self.assertIn("my.One", found.place)
 
+    def test_all_that_is_wrong_with_feeds_is_listed(self):
+        with self.assertRaises(cameo.ArgumentError) as caught:
+            cameo.Session(ADD).run(None, {"x": numpy.zeros(2), "q": numpy.zeros(2)})
+        wrong, unknown = caught.exception.findings
+        self.assertEqual((wrong.rule, wrong.value, wrong.reason), ("run", "x", "input 'x' is of type double, needs float"))
+        self.assertEqual(wrong.help, "in NumPy, .astype('float32') makes it so")
+        self.assertIn("there is no input 'q'", unknown.reason)
+
     def test_memory_does_not_grow(self):
         session = cameo.Session(ADD)
         x = numpy.ones(100, numpy.float32)
