@@ -189,6 +189,14 @@ const struct cameo_preparation *cm_api_preparation(struct cm_arena *arena,
 /* The sentences of the notes. */
 const struct cameo_text *cm_api_notes(struct cm_arena *arena, const struct cm_findings *list,
                                       size_t *count);
+/* Adds sentences, two at most, to a list that has room: what an opset and an IR version were raised
+ * to, and for which operator. before: 0 or what they were. */
+struct cm_raised {
+    int64_t opset_before, opset, ir_before, ir;
+    struct cm_str needed_by; /* may be empty */
+};
+void cm_api_tell_raised(struct cm_arena *arena, const struct cm_raised *raised,
+                        struct cameo_text *list, size_t *count);
 /* checking.c: the list as the caller gets it, in a report that lives in arena. */
 const struct cameo_findings *cm_api_findings_in(struct cm_arena *arena,
                                                 const struct cameo_model *model,

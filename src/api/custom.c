@@ -229,26 +229,29 @@ static enum cm_status make_schema(struct cm_arena *arena, const struct cameo_cus
 
 static enum cm_status check_operator(const struct cameo_custom_operator *op, struct cm_error *err)
 {
-    if (!op->name || !op->name[0])
-        return cm_fail(err, CM_BAD_ARGUMENT, "it has no name");
-    if (!op->domain || !op->domain[0] || strcmp(op->domain, "ai.onnx") == 0)
-        return cm_fail(err, CM_BAD_ARGUMENT, "it needs a domain of its own");
-    if (op->output_count == 0 || op->input_count > 1000 || op->output_count > 1000 ||
-        op->attribute_count > 1000)
-        return cm_fail(err, CM_BAD_ARGUMENT,
-                       "it has no outputs, or more operands or attributes "
-                       "than 1000");
-    if ((op->input_count && !op->inputs) || !op->outputs ||
-        (op->attribute_count && !op->attributes))
-        return cm_fail(err, CM_BAD_ARGUMENT, "its operands or attributes are missing");
-    if (op->body && op->make_body)
-        return cm_fail(err, CM_BAD_ARGUMENT, "it has a body and a function that makes one");
-    if (op->gradient && op->make_gradient)
-        return cm_fail(err, CM_BAD_ARGUMENT, "it has a gradient and a function that makes one");
-    if (!op->run && !op->body && !op->make_body)
-        return cm_fail(err, CM_BAD_ARGUMENT, "it has neither a run function nor a body");
-    if (!op->infer && op->input_count == 0 && op->run)
-        return cm_fail(err, CM_BAD_ARGUMENT, "without inputs it needs an inference function");
+    const bool has_name = op->name && op->name[0], has_domain = op->domain && op->domain[0];
+    const struct {
+        bool wrong;
+        const char *why;
+    } rows[] = {
+        {!has_name, "it has no name"},
+        {!has_domain || strcmp(op->domain, "ai.onnx") == 0, "it needs a domain of its own"},
+        {op->output_count == 0 || op->input_count > 1000 || op->output_count > 1000 ||
+             op->attribute_count > 1000,
+         "it has no outputs, or more operands or attributes than 1000"},
+        {(op->input_count && !op->inputs) || !op->outputs ||
+             (op->attribute_count && !op->attributes),
+         "its operands or attributes are missing"},
+        {op->body && op->make_body, "it has a body and a function that makes one"},
+        {op->gradient && op->make_gradient, "it has a gradient and a function that makes one"},
+        {!op->run && !op->body && !op->make_body, "it has neither a run function nor a body"},
+        {!op->infer && op->input_count == 0 && op->run,
+         "without inputs it needs an inference function"},
+    };
+
+    for (size_t i = 0; i < CM_COUNT(rows); i++)
+        if (rows[i].wrong)
+            return cm_fail(err, CM_BAD_ARGUMENT, "%s", rows[i].why);
     for (size_t i = 0; i < op->output_count && op->run && !op->body && !op->make_body; i++) {
         struct cameo_operand output = CAMEO_OPERAND_INIT;
 

@@ -8,6 +8,15 @@
 #include "graph/eval.h"
 #include "graph/feeds.h"
 
+/* What the caller wants. */
+struct wanted {
+    size_t index; /* of the output */
+    bool placed;  /* in memory of the caller's, which is room */
+    struct cm_tensor room;
+};
+
+enum { FEW_FETCHES = 4 };
+
 /* Everything of one run; the arrays are one piece of memory. */
 struct run {
     struct cameo_session *session;
@@ -22,6 +31,7 @@ struct run {
     struct cm_findings wrong;
     struct cm_datum *in, *out; /* one per input and output of the model */
     const struct cm_datum **fed;
+    struct wanted *wanted; /* one per fetch */
     struct cm_error err;
 };
 
@@ -150,19 +160,12 @@ static enum cm_status check_symbols(struct run *run)
 
 /* ---- what comes out ---- */
 
-/* What the caller wants, number f. */
-struct wanted {
-    size_t index; /* of the output */
-    bool placed;  /* in memory of the caller's, which is room */
-    struct cm_tensor room;
-    size_t bytes;
-};
-
 static enum cm_status read_fetch(struct run *run, size_t f, struct wanted *out)
 {
     struct cameo_fetch fetch = CAMEO_FETCH_INIT;
     struct cameo_tensor lent;
 
+    out->placed = false;
     CM_TRY(cm_api_item(&fetch, sizeof fetch, run->fetches, f, &run->err));
     CM_TRY(find(run, fetch.name, fetch.index, false, &out->index));
     out->placed = fetch.tensor != NULL;
@@ -172,7 +175,6 @@ static enum cm_status read_fetch(struct run *run, size_t f, struct wanted *out)
     CM_TRY(cm_error_context(&run->err,
                             cm_api_check_tensor(fetch.tensor, &lent, &out->room, &run->err),
                             "output '%.200s'", name));
-    out->bytes = lent.bytes;
     if (lent.dtype == CAMEO_STRING)
         return cm_fail(&run->err, CM_BAD_ARGUMENT,
                        "memory for output '%.200s' cannot be of type string", name);
@@ -206,70 +208,45 @@ static enum cm_status check_room(struct run *run, const struct wanted *wanted)
 
 static enum cm_status check_fetch(struct run *run, size_t f)
 {
-    struct wanted wanted;
+    struct wanted *wanted = &run->wanted[f];
 
-    CM_TRY(read_fetch(run, f, &wanted));
-    if (!wanted.placed)
+    CM_TRY(read_fetch(run, f, wanted));
+    if (!wanted->placed)
         return CM_OK;
-    CM_TRY(check_room(run, &wanted));
-    if (!cm_api_is_aligned(wanted.room.data, wanted.room.type))
+    CM_TRY(check_room(run, wanted));
+    if (!cm_api_is_aligned(wanted->room.data, wanted->room.type))
         return CM_OK; /* kernels cannot write there: it is copied out */
-    struct cm_datum *out = &run->out[wanted.index];
+    struct cm_datum *out = &run->out[wanted->index];
     if (out->kind == CM_KIND_NONE) /* the first to ask for it */
-        *out = (struct cm_datum){.kind = CM_KIND_TENSOR, .tensor = wanted.room};
+        *out = (struct cm_datum){.kind = CM_KIND_TENSOR, .tensor = wanted->room};
     return CM_OK;
 }
 
-/* The memory of the caller's for a result, of fetches that are known to be sound. */
-static struct cm_str room_of(const struct run *run, size_t f)
+static bool overlap(const struct cm_tensor *a, const struct cm_tensor *b)
 {
-    struct cameo_fetch fetch = CAMEO_FETCH_INIT;
-    struct cameo_tensor lent = CAMEO_TENSOR_INIT;
-    struct cm_error ignored = {0};
+    const uintptr_t from_a = (uintptr_t)a->data, to_a = from_a + cm_tensor_bytes(a);
+    const uintptr_t from_b = (uintptr_t)b->data, to_b = from_b + cm_tensor_bytes(b);
 
-    if (cm_api_item(&fetch, sizeof fetch, run->fetches, f, &ignored) != CM_OK || !fetch.tensor ||
-        cm_api_options(&lent, sizeof lent, fetch.tensor, &ignored) != CM_OK)
-        return CM_STR_NONE;
-    return (struct cm_str){lent.data, lent.bytes};
-}
-
-static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
-{
-    const uintptr_t from_a = (uintptr_t)a, from_b = (uintptr_t)b;
-
-    return a && b && a_bytes && b_bytes && from_a < from_b + b_bytes && from_b < from_a + a_bytes;
-}
-
-static enum cm_status refuse_overlap(struct run *run, size_t f, const char *what, const char *name)
-{
-    struct wanted wanted;
-
-    CM_TRY(read_fetch(run, f, &wanted));
-    return cm_fail(&run->err, CM_BAD_ARGUMENT,
-                   "the memory for output '%.200s' is also %s%s%.200s%s",
-                   run->session->outputs[wanted.index].name.data, what, name ? " '" : "",
-                   name ? name : "", name ? "'" : "");
+    return from_a && from_b && from_a < to_a && from_b < to_b && from_a < to_b && from_b < to_a;
 }
 
 /* Results are written while inputs are still read, in an order of our own. */
 static enum cm_status check_overlaps(struct run *run)
 {
     for (size_t f = 0; f < run->n_fetches; f++) {
-        const struct cm_str room = room_of(run, f);
+        const struct wanted *wanted = &run->wanted[f];
+        const char *name = run->session->outputs[wanted->index].name.data;
 
-        if (!room.size)
-            continue;
-        for (size_t i = 0; i < run->session->n_inputs; i++)
+        for (size_t i = 0; i < run->session->n_inputs && wanted->placed; i++)
             if (run->fed[i] && run->fed[i]->kind == CM_KIND_TENSOR &&
-                overlap(room.data, room.size, run->fed[i]->tensor.data,
-                        cm_tensor_bytes(&run->fed[i]->tensor)))
-                return refuse_overlap(run, f, "that of input", input_name(run, i));
-        for (size_t g = 0; g < f; g++) {
-            const struct cm_str other = room_of(run, g);
-
-            if (overlap(room.data, room.size, other.data, other.size))
-                return refuse_overlap(run, f, "given for another", NULL);
-        }
+                overlap(&wanted->room, &run->fed[i]->tensor))
+                return cm_fail(&run->err, CM_BAD_ARGUMENT,
+                               "the memory for output '%.200s' is also that of input '%.200s'",
+                               name, input_name(run, i));
+        for (size_t g = 0; g < f && wanted->placed; g++)
+            if (run->wanted[g].placed && overlap(&wanted->room, &run->wanted[g].room))
+                return cm_fail(&run->err, CM_BAD_ARGUMENT,
+                               "the memory for output '%.200s' is also given for another", name);
     }
     return CM_OK;
 }
@@ -343,9 +320,10 @@ static enum cm_status copy_out(struct run *run, const struct wanted *wanted)
 {
     const struct cm_datum *datum = &run->out[wanted->index];
     const struct cm_tensor *tensor = &datum->tensor, *room = &wanted->room;
+    const size_t bytes = cm_tensor_bytes(room);
     char text[200];
 
-    if (tensor->data == room->data && wanted->bytes)
+    if (tensor->data == room->data && bytes)
         return CM_OK;
     bool same = datum->kind == CM_KIND_TENSOR && tensor->type == room->type &&
                 tensor->shape.rank == room->shape.rank;
@@ -358,23 +336,22 @@ static enum cm_status copy_out(struct run *run, const struct wanted *wanted)
                        run->session->outputs[wanted->index].name.data, cm_kind_phrase(datum->kind),
                        cm_dtype_name(tensor->type),
                        cm_shape_print(&tensor->shape, text, sizeof text));
-    if (wanted->bytes)
-        memcpy(room->data, tensor->data, wanted->bytes);
+    if (bytes)
+        memcpy(room->data, tensor->data, bytes);
     return CM_OK;
 }
 
 static enum cm_status hand_over(struct run *run)
 {
     for (size_t f = 0; f < run->n_fetches; f++) {
+        const struct wanted *wanted = &run->wanted[f];
         struct cm_datum shared = {0};
-        struct wanted wanted;
 
-        CM_TRY(read_fetch(run, f, &wanted));
-        if (wanted.placed) {
-            CM_TRY(copy_out(run, &wanted));
+        if (wanted->placed) {
+            CM_TRY(copy_out(run, wanted));
             continue;
         }
-        CM_TRY(cm_datum_share(&run->out[wanted.index], &shared, &run->err));
+        CM_TRY(cm_datum_share(&run->out[wanted->index], &shared, &run->err));
         enum cm_status status = cm_api_own(&shared, &run->err);
         if (status == CM_OK)
             status = cm_api_take(&shared, cm_api_fetched(run->fetches, f), &run->err);
@@ -445,6 +422,7 @@ static enum cm_status run_session(struct run *run)
 {
     const size_t n_in = run->session->n_inputs, n_out = run->session->n_outputs;
     const size_t count = n_in + n_out;
+    struct wanted few[FEW_FETCHES];
 
     /* What the last run used, unless another run uses it now. The product is bounded by what the
      * file declares and cannot overflow. */
@@ -453,12 +431,18 @@ static enum cm_status run_session(struct run *run)
         memset(run->in, 0, (count + 1) * (sizeof *run->in + sizeof *run->fed));
     else
         run->in = cm_calloc(count + 1, sizeof *run->in + sizeof *run->fed);
-    if (!run->in)
-        return cm_fail(&run->err, CM_NO_MEMORY, "no memory for %zu values", count);
-    run->out = run->in + n_in;
-    run->fed = (const struct cm_datum **)(void *)(run->in + count + 1);
-    const enum cm_status status = run_checked(run);
-    for (size_t i = 0; i < count; i++)
+    run->wanted = run->n_fetches > FEW_FETCHES ? cm_calloc(run->n_fetches, sizeof *few) : few;
+    if (run->in) {
+        run->out = run->in + n_in;
+        run->fed = (const struct cm_datum **)(void *)(run->in + count + 1);
+    }
+    const enum cm_status status =
+        run->in && run->wanted
+            ? run_checked(run)
+            : cm_fail(&run->err, CM_NO_MEMORY, "no memory for %zu values", count);
+    if (run->wanted != few)
+        cm_free(run->wanted);
+    for (size_t i = 0; i < count && run->in; i++)
         cm_datum_drop(&run->in[i]);
     cm_free(atomic_exchange(&run->session->spare, run->in));
     for (size_t i = 0; i < run->n_fetches && status; i++) {

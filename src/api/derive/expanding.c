@@ -15,15 +15,6 @@ struct expand_call {
     struct cameo_expansion *report; /* in the arena of the model that is made */
 };
 
-static struct cameo_text raised(struct cm_arena *arena, const struct cm_expand_report *from)
-{
-    return cm_api_text(arena, cm_arena_printf(arena, "opset raised from %lld to %lld%s%.*s%s",
-                                              (long long)from->opset_before, (long long)from->opset,
-                                              from->raised_for.size ? ", which " : "",
-                                              CM_STR_FMT(from->raised_for),
-                                              from->raised_for.size ? " needs" : ""));
-}
-
 static struct cameo_expansion *tell(struct cm_arena *arena, const struct cm_expand_report *from,
                                     const struct cm_findings *left)
 {
@@ -36,12 +27,9 @@ static struct cameo_expansion *tell(struct cm_arena *arena, const struct cm_expa
     report->call_count = from->calls;
     report->operator_count = from->operators;
     report->function_count = from->functions;
-    if (from->opset_before && from->opset > from->opset_before)
-        changes[report->change_count++] = raised(arena, from);
-    if (from->ir > from->ir_before)
-        changes[report->change_count++] =
-            cm_api_text(arena, cm_arena_printf(arena, "IR version raised from %lld to %lld",
-                                               (long long)from->ir_before, (long long)from->ir));
+    const struct cm_raised raised = {from->opset_before, from->opset, from->ir_before, from->ir,
+                                     from->raised_for};
+    cm_api_tell_raised(arena, &raised, changes, &report->change_count);
     report->changes = changes;
     for (size_t i = 0; i < left->count; i++)
         lines[i] = cm_api_text(arena, cm_arena_printf(arena, "%.*s stays: %.*s",

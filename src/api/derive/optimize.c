@@ -122,18 +122,9 @@ static const struct cameo_text *tell_changes(const struct optimize_call *call,
     *count = 0;
     for (size_t i = 0; i < call->modes.changes.count; i++)
         list[(*count)++] = cm_api_text(arena, call->modes.changes.items[i]);
-    if (from->opset_before && from->opset > from->opset_before)
-        list[(*count)++] = cm_api_text(
-            arena, from->raised_for.size
-                       ? cm_arena_printf(arena, "opset raised from %lld to %lld, which %.*s needs",
-                                         (long long)from->opset_before, (long long)from->opset,
-                                         CM_STR_FMT(from->raised_for))
-                       : cm_arena_printf(arena, "opset raised from %lld to %lld",
-                                         (long long)from->opset_before, (long long)from->opset));
-    if (from->ir > from->ir_before)
-        list[(*count)++] =
-            cm_api_text(arena, cm_arena_printf(arena, "IR version raised from %lld to %lld",
-                                               (long long)from->ir_before, (long long)from->ir));
+    const struct cm_raised raised = {from->opset_before, from->opset, from->ir_before, from->ir,
+                                     from->raised_for};
+    cm_api_tell_raised(arena, &raised, list, count);
     return list;
 }
 

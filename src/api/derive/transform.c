@@ -26,6 +26,22 @@ const struct cameo_text *cm_api_notes(struct cm_arena *arena, const struct cm_fi
     return notes;
 }
 
+void cm_api_tell_raised(struct cm_arena *arena, const struct cm_raised *raised,
+                        struct cameo_text *list, size_t *count)
+{
+    const struct cm_str needed_by = raised->needed_by;
+
+    if (raised->opset_before && raised->opset > raised->opset_before)
+        list[(*count)++] = cm_api_view(cm_arena_printf(
+            arena, "opset raised from %lld to %lld%s%.*s%s", (long long)raised->opset_before,
+            (long long)raised->opset, needed_by.size ? ", which " : "", CM_STR_FMT(needed_by),
+            needed_by.size ? " needs" : ""));
+    if (raised->ir > raised->ir_before)
+        list[(*count)++] =
+            cm_api_view(cm_arena_printf(arena, "IR version raised from %lld to %lld",
+                                        (long long)raised->ir_before, (long long)raised->ir));
+}
+
 const struct cameo_preparation *cm_api_preparation(struct cm_arena *arena,
                                                    const struct cameo_model *model,
                                                    const struct cm_prepare_report *from)
