@@ -9,7 +9,7 @@ struct cameo_findings *cli_found;
 
 /* ---- as text ---- */
 
-/* The next violation at or after *index, which moves behind it; NULL: the end. */
+/* The next violation from *index on, which becomes the index after it; NULL: the end. */
 static const struct cameo_finding *next_violation(const struct cameo_findings *findings,
                                                   size_t *index)
 {

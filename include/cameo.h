@@ -1524,7 +1524,7 @@ struct cameo_run_options {
     }
 
 /* Runs the model once. Inputs that are not fed take their default, if they have one. All that is
- * wrong with feeds and fetches (a name, a type, a rank, a size, a missing input) is told at once,
+ * wrong with feeds and fetches (a name, a type, a rank, a size, a missing input) is one list, made
  * before anything runs; the session lives on. After a failure no value is set. options may be NULL.
  */
 CAMEO_API enum cameo_status cameo_session_run(struct cameo_session *session,

@@ -1,7 +1,7 @@
 """Functions that a header of src/ declares and that nobody needs from there.
 
 A function is needed where a file of src/ other than its own, or a tool, a generator, a benchmark or a module names it.
-What only its own file calls is static; what only tests call is dead, or the test should go through what calls it.
+A function that only its own file calls is static. One that only tests call is dead, or its tests should call its caller.
 data/exports.baseline lists those that are left; it may only shrink.
 """
 # SPDX-License-Identifier: Apache-2.0
@@ -64,7 +64,7 @@ def unneeded():
         text = re.sub(r"^\s*#.*?(?<!\\)$", " ", whole, flags=re.M | re.S)
         for name in declarations(text):
             others = {path for path in named[name] if path != header}
-            is_in_macro = len(re.findall(rf"\b{name}\b", whole)) > 1  # whoever uses the macro needs it
+            is_in_macro = len(re.findall(rf"\b{name}\b", whole)) > 1  # users of the macro need it
             if len(others) < 2 and not is_in_macro:
                 yield header, name, others
 

@@ -589,8 +589,8 @@ class Skipped(Exception):
     """A check that cannot be made here. It counts neither as passed nor as failed."""
 
 
-def generated_by(tool):
-    """Asks a generator whether the committed file is what it would write; 2: it cannot know."""
+def checked_by(tool, path, otherwise):
+    """Asks a tool with --check, whose exit code 2 says that it cannot know; path is what it judges."""
     python = ROOT / "build/venv/bin/python3"
     done = subprocess.run([str(python) if python.exists() else sys.executable,
                            str(ROOT / "tools" / tool), "--check"], stdout=subprocess.PIPE,
@@ -600,19 +600,16 @@ def generated_by(tool):
     if done.returncode == 0:
         return []
     print(done.stdout.strip()[-4000:])
-    return [place(ROOT / "tools" / tool, 1, "finds its files out of date: run `make gen`")]
+    return [place(ROOT / path, 1, otherwise)]
+
+
+def generated_by(tool):
+    return checked_by(tool, f"tools/{tool}", "finds its files out of date: run `make gen`")
 
 
 def check_abi():
     """exported symbols, layouts and numbers are those of data/abi.list"""
-    done = subprocess.run([sys.executable, str(ROOT / "tools/abi.py"), "--check"], stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, cwd=ROOT)
-    if done.returncode == 2:
-        raise Skipped(done.stdout.strip())
-    if done.returncode == 0:
-        return []
-    print(done.stdout.strip()[-4000:])
-    return [place(ROOT / "data/abi.list", 1, "the binary interface is another: see `make abi-update`")]
+    return checked_by("abi.py", "data/abi.list", "the binary interface is another: see `make abi-update`")
 
 
 def check_schemas():
@@ -642,11 +639,7 @@ def check_prose():
 
 def check_dialect():
     """mlir-tblgen accepts the description of the ONNX dialect made from data/"""
-    done = subprocess.run([sys.executable, str(ROOT / "tools/gen_dialect.py"), "--check"],
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT)
-    if done.returncode == 2:
-        raise Skipped(done.stdout.strip())
-    return [] if done.returncode == 0 else [place(ROOT / "tools/gen_dialect.py", 1, done.stdout.strip()[-2000:])]
+    return checked_by("gen_dialect.py", "tools/gen_dialect.py", "mlir-tblgen refuses what it makes")
 
 
 def check_gradients():

@@ -1,7 +1,7 @@
 /* Is this model legal ONNX? Reads the messages as the file has them and lists every violation it
  * finds, each with a rule id of docs/check-rules.md, a place and a reason: structure and names
- * (cm_check_model), types and shapes (cm_check_types). What others find is added with
- * cm_check_add_inferred. Changes nothing. */
+ * (cm_check_model), types and shapes (cm_check_types). cm_check_add_inferred adds findings of other
+ * engines. Nothing is changed. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_CHECK_CHECK_H
 #define CM_CHECK_CHECK_H

@@ -109,8 +109,8 @@ static void map_initializers(struct judging *j, struct cm_map *out,
             (uint64_t)(uintptr_t)&graph->initializer.items[i];
 }
 
-/* Runs alone, but may read initializers of the other two graphs; only those that it reads are
- * looked at, since there may be many entries. */
+/* The graph runs alone, but may read initializers of the other two graphs. The import gets only
+ * those that it reads, since there may be many entries. */
 static enum cm_status judge_initialization(struct judging *j, const struct cm_training_proto *entry,
                                            const struct cm_graph *keys, struct cm_error *err)
 {

@@ -42,7 +42,7 @@ struct feed {
 struct sentence {
     const struct feed *feed;
     const char *fact; /* "has rank 3, needs 2 (" */
-    const char *end;  /* ")", behind the declared type; NULL: the type is not told */
+    const char *end;  /* ")", after the declared type; NULL: the type is not told */
 };
 
 static enum cm_status fail_guarded(struct cm_guard *guard, void *arg)

@@ -43,7 +43,7 @@ static void note_nodes(struct note_list *list, const char *what, struct cm_str n
                        const struct cm_nodes *nodes)
 {
     struct cm_node_order order;
-    /* A circle is told by whoever builds the graph. */
+    /* The importer reports a circle. */
     if (!cm_node_order(list->scratch, list->scratch, nodes, &order, NULL) && order.items)
         note_order(list, what, name, &order);
     for (size_t i = 0; i < nodes->count; i++)

@@ -14,7 +14,7 @@
 struct example {
     struct cm_arena *arena;
     const struct cm_schema *schema;
-    struct cm_str inputs, initializers, operands, outputs; /* lists, parted by commas */
+    struct cm_str inputs, initializers, operands, outputs; /* comma-separated */
     struct cm_str attributes;
     size_t n_operands, n_outputs;
 };
@@ -267,7 +267,7 @@ static enum cm_status differentiate(struct differentiation *d, struct cm_operato
 
 /* ---- what of the forward pass it reads ---- */
 
-/* Follows from shapes alone: whoever computes it reads no elements. */
+/* The node follows from shapes alone: computing it reads no elements. */
 static bool is_shape_arithmetic(const struct cm_node *node)
 {
     for (int o = 0; o < node->n_outputs; o++) {

@@ -135,54 +135,6 @@ void test_session__wrong_inputs_are_one_sentence_and_the_session_lives_on(void)
     cameo_model_free(model);
 }
 
-static void check_finding(const struct cameo_findings *findings, size_t index, const char *value,
-                          const char *reason, const char *help)
-{
-    const struct cameo_finding *finding = cameo_findings_at(findings, index);
-
-    CHECK(finding != NULL);
-    CHECK_INT(finding->severity, CAMEO_VIOLATION);
-    CHECK_STRING(finding->value.data, value);
-    CHECK_STRING(finding->reason.data, reason);
-    CHECK_STRING(finding->help.data, help);
-}
-
-static void check_all(const struct cameo_findings *findings)
-{
-    CHECK_INT(cameo_findings_count(findings), 3);
-    check_finding(findings, 0, "", "there is no input 'X'; the model has 'x', 'shift'", "");
-    check_finding(findings, 1, "shift", "input 'shift' is of type double, needs float",
-                  "in NumPy, .astype('float32') makes it so");
-    check_finding(findings, 2, "x", "input 'x' is missing, needs float[N,2]", "");
-}
-
-/* With all of it as findings, of a run and of a check that runs nothing. */
-void test_session__all_that_is_wrong_with_feeds_is_told_at_once(void)
-{
-    struct cameo_model *model = load_text(line);
-    struct cameo_session *session = open_session(model, NULL);
-    struct cameo_feed feeds[] = {feed_x(), feed_shift()};
-    struct cameo_run_options options = CAMEO_RUN_OPTIONS_INIT;
-    struct cameo_findings *findings = NULL;
-    struct cameo_error err;
-
-    CHECK_INT(cameo_session_check(session, feeds, 2, &findings, &err), CAMEO_OK);
-    CHECK(findings == NULL);
-    feeds[0].name = "X";
-    feeds[1].tensor = lend(CAMEO_DOUBLE, 1, shift_dims, shift_values, 16);
-    CHECK_INT(cameo_session_check(session, feeds, 2, &findings, &err), CAMEO_BAD_ARGUMENT);
-    CHECK(strstr(err.message, "the run cannot begin, for 3 reasons: there is no input 'X'"));
-    check_all(findings);
-    cameo_findings_free(findings);
-    options.findings = &findings;
-    CHECK_INT(cameo_session_run(session, feeds, 2, NULL, 0, &options, &err), CAMEO_BAD_ARGUMENT);
-    check_all(findings);
-    cameo_findings_free(findings);
-    CHECK_INT(cameo_session_check(session, feeds, 2, NULL, &err), CAMEO_BAD_ARGUMENT);
-    cameo_session_free(session);
-    cameo_model_free(model);
-}
-
 void test_session__says_what_is_missing_and_what_was_asked_wrongly(void)
 {
     struct cameo_model *model = load_text(line);
