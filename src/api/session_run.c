@@ -298,7 +298,9 @@ static enum cm_status check_call(struct run *run)
         CM_TRY(note(run, check_symbols(run), "", ""));
     if (!run->wrong.violations)
         CM_TRY(note(run, check_overlaps(run), "", ""));
-    return cm_api_refuse(run->session->model, &run->wrong, run->findings, &run->err);
+    return run->wrong.violations
+               ? cm_api_refuse(run->session->model, &run->wrong, run->findings, &run->err)
+               : CM_OK;
 }
 
 static enum cm_status check_guarded(struct cm_guard *guard, void *arg)
