@@ -633,7 +633,7 @@ void test_gradient__refuses_what_makes_no_sense_and_says_why(void)
 static void flat(struct cm_arena *arena)
 {
     struct cm_graph *graph = graph_of(arena,
-                                      HEAD "main (float[2] x, int64[1] k) => (float[2] dx) {\n"
+                                      HEAD "main (float[2] x, int64 k) => (float[2] dx) {\n"
                                            "  y = " GRADIENT " <xs = [\"x\"], y = \"x\"> (x)\n"
                                            "  z = Mul(y, x)\n"
                                            "  dx = " GRADIENT " <xs = [\"x\"], y = \"z\"> (x)\n"
