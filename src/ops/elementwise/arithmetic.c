@@ -1,6 +1,7 @@
 /* Add, Sub, Mul, Div. Integer overflow wraps around, as in two's complement. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
+#include "graph/formula.h"
 #include "ops/elementwise/binary.h"
 
 /* Signed overflow is undefined in C, so integers go through their unsigned kin; uint32_t and wider
@@ -40,32 +41,11 @@ static const struct cm_binary sub = {.loops = sub_loops, .of_numbers = cm_quanti
 static const struct cm_binary mul = {.loops = mul_loops, .of_numbers = cm_quantity_product};
 static const struct cm_binary div_ = {.loops = div_loops, .of_numbers = cm_quantity_quotient};
 
-static enum cm_status add_grad(struct cm_grad *g)
-{
-    CM_TRY(cm_grad_set(g, 0, cm_grad_incoming(g, 0)));
-    return cm_grad_set(g, 1, cm_grad_incoming(g, 0));
-}
-
-static enum cm_status sub_grad(struct cm_grad *g)
-{
-    CM_TRY(cm_grad_set(g, 0, cm_grad_incoming(g, 0)));
-    return cm_grad_set(g, 1, cm_emit(g, "Neg", cm_grad_incoming(g, 0)));
-}
-
-static enum cm_status mul_grad(struct cm_grad *g)
-{
-    const cm_value dy = cm_grad_incoming(g, 0);
-    CM_TRY(cm_grad_set(g, 0, cm_emit(g, "Mul", dy, cm_grad_input(g, 1))));
-    return cm_grad_set(g, 1, cm_emit(g, "Mul", dy, cm_grad_input(g, 0)));
-}
-
-/* da = dy / b, db = -da * a / b: the quotient a / b is the output. */
-static enum cm_status div_grad(struct cm_grad *g)
-{
-    const cm_value da = cm_emit(g, "Div", cm_grad_incoming(g, 0), cm_grad_input(g, 1));
-    CM_TRY(cm_grad_set(g, 0, da));
-    return cm_grad_set(g, 1, cm_emit(g, "Neg", cm_emit(g, "Mul", da, cm_grad_output(g, 0))));
-}
+CM_GRADIENT(add_grad, "dA = dC; dB = dC")
+CM_GRADIENT(sub_grad, "dA = dC; dB = -dC")
+CM_GRADIENT(mul_grad, "dA = dC * B; dB = dC * A")
+/* The quotient A / B is the output. */
+CM_GRADIENT(div_grad, "dA = dC / B; dB = -(dA * C)")
 
 CM_OP(Add, CM_BINARY(add), .grad = add_grad, .memory.layouts = CM_LAYOUT_SAME,
       .layer.weights = CM_OPERAND(0) | CM_OPERAND(1), .layer.entry = CM_ENTERS_AS_SHIFT);

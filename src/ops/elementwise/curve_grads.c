@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/elementwise/curve_grads.h"
 
+#include "graph/formula.h"
 #include "ops/elementwise/element_loops.h"
 #include "tensor/vector_math.h"
 
@@ -135,50 +136,23 @@ static enum cm_status slope_prepare(struct cm_call *call)
 
 /* ---- Bodies ---- */
 
-static cm_value scaled(struct cm_body *b, cm_value x, double factor)
-{
-    return cm_emit(b, "Mul", x, cm_emit_scalar_like(b, x, factor));
-}
-
-static cm_value plus(struct cm_body *b, cm_value x, double term)
-{
-    return cm_emit(b, "Add", x, cm_emit_scalar_like(b, x, term));
-}
-
-/* 1 - t, where that is exact in the type of t */
-static cm_value one_minus(struct cm_body *b, cm_value t)
-{
-    return cm_emit(b, "Sub", cm_emit_scalar_like(b, t, 1), t);
-}
-
 static enum cm_status gelu_grad_body(struct cm_body *b)
 {
-    const cm_value dy = cm_body_input(b, 0), x = cm_body_input(b, 1);
-    const cm_value square = cm_emit(b, "Mul", x, x);
-    cm_value step, bend;
-    if (by_tanh(b->node)) {
-        const cm_value rise = plus(b, scaled(b, square, CUBIC), 1);
-        const cm_value t =
-            cm_emit(b, "Tanh", cm_emit(b, "Mul", scaled(b, x, SQRT_2_OVER_PI), rise));
-        const cm_value half_du =
-            scaled(b, plus(b, scaled(b, square, 3 * CUBIC), 1), SQRT_2_OVER_PI / 2);
-        step = plus(b, t, 1);
-        bend = cm_emit(b, "Mul", cm_emit(b, "Mul", one_minus(b, t), step), half_du);
-    } else {
-        step = plus(b, cm_emit(b, "Erf", scaled(b, x, SQRT_HALF)), 1);
-        bend = scaled(b, cm_emit(b, "Exp", scaled(b, square, -0.5)), SQRT_2_OVER_PI / 2);
-    }
-    const cm_value slope = cm_emit(b, "Add", scaled(b, step, 0.5), cm_emit(b, "Mul", x, bend));
-    return cm_body_return(b, 0, cm_emit(b, "Mul", dy, slope));
+    return cm_body_formula(
+        b, by_tanh(b->node)
+               ? "square = X * X; rise = square * 0.044715 + 1;"
+                 "t = Tanh(X * 0.79788456080286535588 * rise);"
+                 "half_du = (square * (3 * 0.044715) + 1) * (0.79788456080286535588 / 2);"
+                 "step = t + 1; bend = (1 - t) * step * half_du;"
+                 "dX = dY * (step * 0.5 + X * bend)"
+               : "square = X * X; step = Erf(X * 0.70710678118654752440) + 1;"
+                 "bend = Exp(square * -0.5) * (0.79788456080286535588 / 2);"
+                 "dX = dY * (step * 0.5 + X * bend)");
 }
 
 static enum cm_status swish_grad_body(struct cm_body *b)
 {
-    const cm_value dy = cm_body_input(b, 0), x = cm_body_input(b, 1);
-    const cm_value z = scaled(b, x, (double)cm_node_float(b->node, "alpha"));
-    const cm_value s = cm_emit(b, "Sigmoid", z);
-    const cm_value bend = cm_emit(b, "Mul", z, cm_emit(b, "Mul", s, one_minus(b, s)));
-    return cm_body_return(b, 0, cm_emit(b, "Mul", dy, cm_emit(b, "Add", s, bend)));
+    return cm_body_formula(b, "z = X * alpha; s = Sigmoid(z); dX = dY * (s + z * (s * (1 - s)))");
 }
 
 static enum cm_sharing share_both(const struct cm_node *node, int output, int input)
@@ -199,18 +173,10 @@ CM_OP_IN(cameo, "ai.cameo", SwishGrad, SLOPE(swish));
 
 enum cm_status cm_gelu_grad(struct cm_grad *g)
 {
-    const struct cm_attribute_proto attribute = cm_attr_str(
-        cm_builder_arena(&g->build), "approximate", cm_node_str(g->node, "approximate"));
-    return cm_grad_set(g, 0,
-                       cm_emit_with(g, "ai.cameo::GeluGrad", CM_ATTRIBUTES(attribute),
-                                    cm_grad_incoming(g, 0), cm_grad_input(g, 0)));
+    return cm_grad_formula(g, "dX = ai.cameo::GeluGrad<approximate>(dY, X)");
 }
 
 enum cm_status cm_swish_grad(struct cm_grad *g)
 {
-    const struct cm_attribute_proto attribute =
-        cm_attr_float(cm_builder_arena(&g->build), "alpha", cm_node_float(g->node, "alpha"));
-    return cm_grad_set(g, 0,
-                       cm_emit_with(g, "ai.cameo::SwishGrad", CM_ATTRIBUTES(attribute),
-                                    cm_grad_incoming(g, 0), cm_grad_input(g, 0)));
+    return cm_grad_formula(g, "dX = ai.cameo::SwishGrad<alpha>(dY, X)");
 }

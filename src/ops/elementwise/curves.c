@@ -1,8 +1,8 @@
 /* Activations beyond those of activation.c: smooth and broken lines with parameters. p[0], p[1] are
  * attributes in the order of the rows below. */
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/formula.h"
 #include "ops/elementwise/curve_grads.h"
-#include "ops/elementwise/slope.h"
 #include "ops/elementwise/unary.h"
 
 #include <tgmath.h> /* floats use the float functions */
@@ -28,104 +28,50 @@ CM_MATH_LOOPS(mish, x *cm_tanh_on(machine, cm_softplus_on(machine, x)),
               x *tanh(log1p(exp(-fabs(x))) + (x > 0 ? x : 0)))
 CM_MATH_LOOPS(swish, cm_swish_on(machine, x, (T)p[0]), x / (1 + exp(-p[0] * x)))
 
-static cm_value softplus_slope(struct cm_grad *g, cm_value x, cm_value y)
-{
-    (void)y;
-    return cm_emit(g, "Sigmoid", x);
-}
-
-/* 1 / (1 + |x|)^2 */
-static cm_value softsign_slope(struct cm_grad *g, cm_value x, cm_value y)
-{
-    (void)y;
-    const cm_value root = cm_emit(g, "Reciprocal", cm_slope_linear(g, cm_emit(g, "Abs", x), 1, 1));
-    return cm_emit(g, "Mul", root, root);
-}
-
-/* alpha * exp(x) is y + alpha: no exp that could overflow where it is not chosen. */
-static cm_value elu_slope(struct cm_grad *g, cm_value x, cm_value y)
-{
-    const cm_value left = cm_slope_linear(g, y, 1, cm_slope_parameter(g, "alpha"));
-    return cm_slope_choose(g, x, "Less", 0, left, cm_emit_scalar_like(g, x, 1));
-}
-
-static cm_value selu_slope(struct cm_grad *g, cm_value x, cm_value y)
-{
-    const double gamma = cm_slope_parameter(g, "gamma");
-    const cm_value left = cm_slope_linear(g, y, 1, gamma * cm_slope_parameter(g, "alpha"));
-    return cm_slope_choose(g, x, "Greater", 0, cm_emit_scalar_like(g, x, gamma), left);
-}
-
 /* exp(x / alpha) is y / alpha + 1. */
-static cm_value celu_slope(struct cm_grad *g, cm_value x, cm_value y)
+static enum cm_status celu_grad(struct cm_grad *g)
 {
-    const double alpha = cm_slope_parameter(g, "alpha");
-    const cm_value left = cm_slope_linear(g, y, 1 / alpha, 1);
-    return cm_slope_choose(g, x, alpha < 0 ? "Greater" : "Less", 0, left,
-                           cm_emit_scalar_like(g, x, 1));
+    const double alpha = (double)cm_node_float(g->node, "alpha");
+    const cm_value left = cm_emit_formula(g, alpha == 1 ? "y: y + 1" : "y: y * (1 / alpha) + 1",
+                                          cm_grad_output(g, 0));
+    const cm_value slope =
+        cm_emit_formula(g,
+                        alpha < 0 ? "x, left: one = like(x, 1); Where(Greater(x, 0), left, one)"
+                                  : "x, left: one = like(x, 1); Where(Less(x, 0), left, one)",
+                        cm_grad_input(g, 0), left);
+    return cm_grad_set(g, 0, cm_emit(g, "Mul", cm_grad_incoming(g, 0), slope));
 }
 
-static cm_value leaky_relu_slope(struct cm_grad *g, cm_value x, cm_value y)
-{
-    (void)y;
-    return cm_slope_choose(g, x, "Less", 0,
-                           cm_emit_scalar_like(g, x, cm_slope_parameter(g, "alpha")),
-                           cm_emit_scalar_like(g, x, 1));
-}
-
-static cm_value thresholded_relu_slope(struct cm_grad *g, cm_value x, cm_value y)
-{
-    (void)y;
-    return cm_slope_choose(g, x, "Greater", cm_slope_parameter(g, "alpha"),
-                           cm_emit_scalar_like(g, x, 1), cm_emit_scalar_like(g, x, 0));
-}
-
+#define ROW(name, slope, ...)                                                                      \
+    static const struct cm_unary name##_row = {name##_loops, "x, y: " slope, {__VA_ARGS__}}
+ROW(softplus, "Sigmoid(x)", NULL);
+ROW(softsign, "root = Reciprocal(Abs(x) + 1); root * root", NULL); /* 1 / (1 + |x|)^2 */
+/* alpha * exp(x) is y + alpha: no exp that could overflow where it is not chosen. */
+ROW(elu, "left = y + alpha; one = like(x, 1); Where(Less(x, 0), left, one)", "alpha");
+ROW(selu, "left = y + gamma * alpha; scale = like(x, gamma); Where(Greater(x, 0), scale, left)",
+    "alpha", "gamma");
+ROW(leaky_relu, "one = like(x, 1); slope = like(x, alpha); Where(Less(x, 0), slope, one)", "alpha");
+ROW(thresholded_relu, "zero = like(x, 0); one = like(x, 1); Where(Greater(x, alpha), one, zero)",
+    "alpha");
 /* alpha where the line is, between 0 and 1. */
-static cm_value hard_sigmoid_slope(struct cm_grad *g, cm_value x, cm_value y)
-{
-    const cm_value zero = cm_emit_scalar_like(g, x, 0);
-    const cm_value alpha = cm_emit_scalar_like(g, x, cm_slope_parameter(g, "alpha"));
-    return cm_slope_choose(g, y, "Greater", 0, cm_slope_choose(g, y, "Less", 1, alpha, zero), zero);
-}
-
+ROW(hard_sigmoid,
+    "zero = like(x, 0); slope = like(x, alpha); line = Where(Less(y, 1), slope, zero);"
+    "Where(Greater(y, 0), line, zero)",
+    "alpha", "beta");
 /* 0 up to -3, 1 from 3 on, x / 3 + 1/2 between. */
-static cm_value hard_swish_slope(struct cm_grad *g, cm_value x, cm_value y)
-{
-    (void)y;
-    const cm_value between = cm_slope_linear(g, x, 1.0 / 3, 0.5);
-    const cm_value below = cm_slope_choose(g, x, "Less", 3, between, cm_emit_scalar_like(g, x, 1));
-    return cm_slope_choose(g, x, "Greater", -3, below, cm_emit_scalar_like(g, x, 0));
-}
-
-/* With t = tanh(softplus(x)): t + x * (1 - t * t) * sigmoid(x) */
-static cm_value mish_slope(struct cm_grad *g, cm_value x, cm_value y)
-{
-    (void)y;
-    const cm_value t = cm_emit(g, "Tanh", cm_emit(g, "Softplus", x));
-    const cm_value bend = cm_emit(g, "Mul", cm_slope_square_plus(g, t, -1, 1),
-                                  cm_emit(g, "Mul", x, cm_emit(g, "Sigmoid", x)));
-    return cm_emit(g, "Add", t, bend);
-}
-
-#define ROW(name, ...)                                                                             \
-    static const struct cm_unary name##_row = {name##_loops, name##_slope, {__VA_ARGS__}}
-ROW(softplus, NULL);
-ROW(softsign, NULL);
-ROW(elu, "alpha");
-ROW(selu, "alpha", "gamma");
-ROW(celu, "alpha");
-ROW(leaky_relu, "alpha");
-ROW(thresholded_relu, "alpha");
-ROW(hard_sigmoid, "alpha", "beta");
-ROW(hard_swish, NULL);
-ROW(mish, NULL);
+ROW(hard_swish,
+    "between = x * (1 / 3) + 0.5; one = like(x, 1); below = Where(Less(x, 3), between, one);"
+    "zero = like(x, 0); Where(Greater(x, -3), below, zero)",
+    NULL);
+ROW(mish, "t = Tanh(Softplus(x)); t + (1 - t * t) * (x * Sigmoid(x))", NULL);
+static const struct cm_unary celu_row = {celu_loops, NULL, {"alpha"}};
 static const struct cm_unary swish_row = {swish_loops, NULL, {"alpha"}};
 
 CM_OP(Softplus, CM_UNARY(softplus_row));
 CM_OP(Softsign, CM_UNARY(softsign_row));
 CM_OP(Elu, CM_UNARY(elu_row));
 CM_OP(Selu, CM_UNARY(selu_row));
-CM_OP(Celu, CM_UNARY(celu_row));
+CM_OP(Celu, .infer = cm_infer_like_input, .grad = celu_grad, CM_UNARY_ROW(celu_row));
 CM_OP(LeakyRelu, CM_UNARY(leaky_relu_row));
 CM_OP(ThresholdedRelu, CM_UNARY(thresholded_relu_row));
 CM_OP(HardSigmoid, CM_UNARY(hard_sigmoid_row));
@@ -170,20 +116,12 @@ static enum cm_status gelu_prepare(struct cm_call *call)
 /* x / 2 * (1 + erf(x / sqrt 2)), or tanh of the cubic for erf. */
 static enum cm_status gelu_body(struct cm_body *b)
 {
-    const cm_value x = cm_body_input(b, 0), half = cm_emit_scalar_like(b, x, 0.5);
-    const cm_value one = cm_emit_scalar_like(b, x, 1);
-    cm_value bend;
-    if (cm_str_is(cm_node_str(b->node, "approximate"), "tanh")) {
-        const cm_value square = cm_emit(b, "Mul", x, x);
-        const cm_value rise =
-            cm_emit(b, "Add", one, cm_emit(b, "Mul", cm_emit_scalar_like(b, x, CUBIC), square));
-        const cm_value scaled = cm_emit(b, "Mul", cm_emit_scalar_like(b, x, SQRT_2_OVER_PI), x);
-        bend = cm_emit(b, "Tanh", cm_emit(b, "Mul", scaled, rise));
-    } else {
-        bend = cm_emit(b, "Erf", cm_emit(b, "Mul", cm_emit_scalar_like(b, x, SQRT_HALF), x));
-    }
-    const cm_value gate = cm_emit(b, "Mul", half, cm_emit(b, "Add", one, bend));
-    return cm_body_return(b, 0, cm_emit(b, "Mul", x, gate));
+    const bool by_tanh = cm_str_is(cm_node_str(b->node, "approximate"), "tanh");
+    return cm_body_formula(
+        b, by_tanh
+               ? "one = like(X, 1); rise = one + 0.044715 * (X * X);"
+                 "bend = Tanh((0.79788456080286535588 * X) * rise); Y = X * (0.5 * (one + bend))"
+               : "Y = X * (0.5 * (1 + Erf(0.70710678118654752440 * X)))");
 }
 
 CM_OP(Gelu, .infer = cm_infer_like_input, .prepare = gelu_prepare, .run = cm_elements_run,
@@ -212,42 +150,24 @@ CM_INTEGER_TYPES(SHRINK_INTEGER, shrink, ())
 static cm_unary_fn *const shrink_loops[CM_DTYPE_COUNT] = {
     CM_NUMBER_TYPES(CM_LOOP_ENTRY, shrink, ())};
 
-static cm_value shrink_slope(struct cm_grad *g, cm_value x, cm_value y)
-{
-    (void)y;
-    const double lambd = cm_slope_parameter(g, "lambd");
-    const cm_value one = cm_emit_scalar_like(g, x, 1);
-    const cm_value right =
-        cm_slope_choose(g, x, "Greater", lambd, one, cm_emit_scalar_like(g, x, 0));
-    return cm_slope_choose(g, x, "Less", -lambd, one, right);
-}
-
-ROW(shrink, "lambd", "bias");
-
-static cm_value cast_to(struct cm_body *b, cm_value x, enum cm_dtype dtype)
-{
-    const struct cm_attribute_proto to =
-        cm_attr_int(cm_builder_arena(&b->build), "to", (int64_t)dtype);
-    return cm_emit_with(b, "Cast", CM_ATTRIBUTES(to), x);
-}
+ROW(shrink,
+    "one = like(x, 1); zero = like(x, 0); right = Where(Greater(x, lambd), one, zero);"
+    "Where(Less(x, -lambd), one, right)",
+    "lambd", "bias");
 
 /* Integers are compared and moved as real numbers, like in the kernel: a bound of 1/2 is none of
  * theirs. They come back by way of 64 bits, which wrap where the type is narrower. */
 static enum cm_status shrink_body(struct cm_body *b)
 {
-    const struct cm_type *type = cm_builder_type(&b->build, cm_body_input(b, 0));
-    const bool is_float = cm_dtype_info(type->dtype)->kind == CM_CLASS_FLOAT;
-    const cm_value x = is_float ? cm_body_input(b, 0) : cast_to(b, cm_body_input(b, 0), CM_DOUBLE);
-    const double lambd = (double)cm_node_float(b->node, "lambd");
-    const cm_value bias = cm_emit_scalar_like(b, x, (double)cm_node_float(b->node, "bias"));
-    const cm_value is_right = cm_emit(b, "Greater", x, cm_emit_scalar_like(b, x, lambd));
-    const cm_value is_left = cm_emit(b, "Less", x, cm_emit_scalar_like(b, x, -lambd));
-    const cm_value right =
-        cm_emit(b, "Where", is_right, cm_emit(b, "Sub", x, bias), cm_emit_scalar_like(b, x, 0));
-    cm_value y = cm_emit(b, "Where", is_left, cm_emit(b, "Add", x, bias), right);
-    if (!is_float)
-        y = cast_to(b, cast_to(b, y, CM_INT64), type->dtype);
-    return cm_body_return(b, 0, y);
+    const enum cm_dtype dtype = cm_builder_type(&b->build, cm_body_input(b, 0))->dtype;
+    const bool is_float = cm_dtype_info(dtype)->kind == CM_CLASS_FLOAT;
+    return cm_body_formula(b,
+                           "x = %s(input); move = like(x, bias); is_right = Greater(x, lambd);"
+                           "is_left = Less(x, -lambd); right = Where(is_right, x - move, 0);"
+                           "y = Where(is_left, x + move, right); back(t) = Cast<to=%d>(int64(t));"
+                           "output = %s",
+                           cm_dtype_name(is_float ? dtype : CM_DOUBLE), (int)dtype,
+                           is_float ? "y" : "back(y)");
 }
 
 CM_OP(Shrink, CM_UNARY(shrink_row), .body = shrink_body);

@@ -1,5 +1,6 @@
 /* SwiGLU: one operand, through Swish, times the other. */
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/formula.h"
 #include "ops/elementwise/binary.h"
 
 #include <tgmath.h> /* floats use the float functions */
@@ -23,11 +24,7 @@ static const struct cm_binary swiglu = {.loops = swiglu_loops, .parameters = {"a
 
 static enum cm_status swiglu_body(struct cm_body *b)
 {
-    const cm_value a = cm_body_input(b, 0);
-    const cm_value alpha = cm_emit_scalar_like(b, a, (double)cm_node_float(b->node, "alpha"));
-    const cm_value open = cm_emit(b, "Sigmoid", cm_emit(b, "Mul", a, alpha));
-    const cm_value gate = cm_emit(b, "Mul", a, open);
-    return cm_body_return(b, 0, cm_emit(b, "Mul", gate, cm_body_input(b, 1)));
+    return cm_body_formula(b, "open = Sigmoid(A * alpha); Y = A * open * B");
 }
 
 CM_OP(SwiGLU, .infer = swiglu_infer, .body = swiglu_body, .memory.share = cm_share_elementwise,

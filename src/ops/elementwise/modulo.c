@@ -1,5 +1,6 @@
 /* Mod and PRelu: two operands of one type, beyond plain arithmetic. */
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/formula.h"
 #include "graph/require.h"
 #include "ops/elementwise/binary.h"
 
@@ -53,17 +54,9 @@ static bool mod_elementwise(const struct cm_node *node, const enum cm_dtype *in,
                           loop);
 }
 
-/* y = a - q * b with a quotient q that does not change: da = dy, db = -dy * q. */
-static enum cm_status mod_grad(struct cm_grad *g)
-{
-    const cm_value a = cm_grad_input(g, 0), b = cm_grad_input(g, 1), dy = cm_grad_incoming(g, 0);
-    CM_TRY(cm_grad_set(g, 0, dy));
-    const cm_value about = cm_emit(g, "Div", cm_emit(g, "Sub", a, cm_grad_output(g, 0)), b);
-    /* Round has bfloat16 from opset 22 on only, Floor long since */
-    const cm_value q =
-        cm_emit(g, "Floor", cm_emit(g, "Add", about, cm_emit_scalar_like(g, about, 0.5)));
-    return cm_grad_set(g, 1, cm_emit(g, "Neg", cm_emit(g, "Mul", dy, q)));
-}
+/* C = A - q * B with a quotient q that does not change. Round has bfloat16 from opset 22 on only,
+ * Floor long since. */
+CM_GRADIENT(mod_grad, "dA = dC; q = Floor((A - C) / B + 0.5); dB = -(dC * q)")
 
 static enum cm_status mod_infer(struct cm_infer *in)
 {
@@ -108,15 +101,9 @@ static enum cm_status prelu_infer(struct cm_infer *in)
     return cm_infer_set(in, 0, x);
 }
 
-static enum cm_status prelu_grad(struct cm_grad *g)
-{
-    const cm_value x = cm_grad_input(g, 0), dy = cm_grad_incoming(g, 0);
-    const cm_value zero = cm_emit_scalar_like(g, x, 0);
-    const cm_value negative = cm_emit(g, "Less", x, zero);
-    CM_TRY(cm_grad_set(
-        g, 0, cm_emit(g, "Where", negative, cm_emit(g, "Mul", dy, cm_grad_input(g, 1)), dy)));
-    return cm_grad_set(g, 1, cm_emit(g, "Where", negative, cm_emit(g, "Mul", dy, x), zero));
-}
+CM_GRADIENT(prelu_grad,
+            "zero = like(X, 0); negative = Less(X, zero);"
+            "dX = Where(negative, dY * slope, dY); d_slope = Where(negative, dY * X, zero)")
 
 static const struct cm_binary prelu = {.loops = prelu_loops};
 

@@ -1,5 +1,6 @@
 /* Pow: the exponent may be of another type than the base, whose type the result has. */
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/formula.h"
 #include "ops/elementwise/element_loops.h"
 #include "tensor/element_types.h"
 #include "tensor/vector_math.h"
@@ -166,44 +167,19 @@ static bool pow_elementwise(const struct cm_node *node, const enum cm_dtype *in,
            (wholes[exponent] || exponent == CM_FLOAT || exponent == CM_DOUBLE);
 }
 
-/* dx = dy * e * x^(e - 1). The zeroth power of 0 has slope 0: there the lower power is taken to be
- * the zeroth too, so that it, and what is differentiated again, stays finite. */
-static cm_value base_gradient(struct cm_grad *g, cm_value x, cm_value e, cm_value dy)
-{
-    const cm_value zero = cm_emit_scalar_like(g, x, 0), one = cm_emit_scalar_like(g, x, 1);
-    const cm_value corner =
-        cm_emit(g, "And", cm_emit(g, "Equal", e, zero), cm_emit(g, "Equal", x, zero));
-    const cm_value lower = cm_emit(g, "Where", corner, zero, cm_emit(g, "Sub", e, one));
-    return cm_emit(g, "Mul", dy, cm_emit(g, "Mul", e, cm_emit(g, "Pow", x, lower)));
-}
-
-/* de = dy * y * log(x), 0 where the power of 0 stays what it is. */
-static cm_value exponent_gradient(struct cm_grad *g, cm_value x, cm_value y, cm_value dy)
-{
-    const cm_value zero = cm_emit_scalar_like(g, x, 0), one = cm_emit_scalar_like(g, x, 1);
-    const cm_value at_zero = cm_emit(g, "Equal", x, zero);
-    const cm_value safe = cm_emit(g, "Where", at_zero, one, x);
-    return cm_emit(g, "Mul", dy, cm_emit(g, "Mul", y, cm_emit(g, "Log", safe)));
-}
-
+/* The zeroth power of 0 has slope 0: there the lower power is taken to be the zeroth too, so that
+ * it, and what is differentiated again, stays finite. The power of 0 stays what it is. */
 static enum cm_status pow_grad(struct cm_grad *g)
 {
-    const cm_value x = cm_grad_input(g, 0), dy = cm_grad_incoming(g, 0);
-    struct cm_arena *arena = cm_builder_arena(&g->build);
-    cm_value e = cm_grad_input(g, 1);
-    CM_TRY(g->build.status);
-    const enum cm_dtype type = cm_builder_type(&g->build, x)->dtype;
-    const enum cm_dtype exponent_type = cm_builder_type(&g->build, e)->dtype;
-    if (exponent_type != type)
-        e = cm_emit_with(g, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", type)), e);
     if (cm_grad_wants(g, 0))
-        CM_TRY(cm_grad_set(g, 0, base_gradient(g, x, e, dy)));
+        CM_TRY(cm_grad_formula(g, "e = cast(Y, X); zero = like(X, 0); one = like(X, 1);"
+                                  "corner = And(Equal(e, zero), Equal(X, zero));"
+                                  "lower = Where(corner, zero, e - one);"
+                                  "dX = dZ * (e * Pow(X, lower))"));
     if (!cm_grad_wants(g, 1))
         return CM_OK;
-    cm_value de = exponent_gradient(g, x, cm_grad_output(g, 0), dy);
-    if (exponent_type != type)
-        de = cm_emit_with(g, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", exponent_type)), de);
-    return cm_grad_set(g, 1, de);
+    return cm_grad_formula(g,
+                           "safe = Where(Equal(X, 0), 1, X); dY = cast(dZ * (Z * Log(safe)), Y)");
 }
 
 static enum cm_sharing pow_share(const struct cm_node *node, int output, int input)

@@ -2,6 +2,7 @@
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/machine.h"
+#include "graph/formula.h"
 #include "ops/elementwise/element_loops.h"
 
 /* Shape arithmetic: a known condition chooses, and so does none when both choices agree. */
@@ -127,14 +128,8 @@ static enum cm_sharing where_share(const struct cm_node *node, int output, int i
     return input > 0 ? CM_SHARE_OVERWRITE : CM_SHARE_NOTHING;
 }
 
-/* dx = dy where the condition holds, dy's = dy where it does not. */
-static enum cm_status where_grad(struct cm_grad *g)
-{
-    const cm_value condition = cm_grad_input(g, 0), dy = cm_grad_incoming(g, 0);
-    const cm_value zero = cm_emit_scalar_like(g, dy, 0.0);
-    CM_TRY(cm_grad_set(g, 1, cm_emit(g, "Where", condition, dy, zero)));
-    return cm_grad_set(g, 2, cm_emit(g, "Where", condition, zero, dy));
-}
+CM_GRADIENT(where_grad, "zero = like(d_output, 0); dX = Where(condition, d_output, zero);"
+                        "dY = Where(condition, zero, d_output)")
 
 CM_OP(Where, .infer = where_infer, .prepare = where_prepare, .run = where_run, .grad = where_grad,
       .memory.share = where_share, .elementwise = where_elementwise, .cost.work = cm_work_linear,

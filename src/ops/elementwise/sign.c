@@ -1,6 +1,7 @@
 /* Neg, Abs, Sign, and rounding: Floor, Ceil, Round. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
+#include "graph/formula.h"
 #include "ops/elementwise/unary.h"
 
 #include <tgmath.h> /* floats use the float functions */
@@ -37,16 +38,7 @@ CM_MATH_LOOPS(ceil, ceilf(x), ceil(x))
 /* Halves to even, the rounding mode we leave alone. */
 CM_MATH_LOOPS(round, cm_round_half_even(x), nearbyint(x))
 
-static cm_value abs_slope(struct cm_grad *g, cm_value x, cm_value y)
-{
-    (void)y;
-    return cm_emit(g, "Sign", x);
-}
-
-static enum cm_status neg_grad(struct cm_grad *g)
-{
-    return cm_grad_set(g, 0, cm_emit(g, "Neg", cm_grad_incoming(g, 0)));
-}
+CM_GRADIENT(neg_grad, "dX = -dY")
 
 /* Integers of shape arithmetic change their sign too. */
 static enum cm_status neg_infer(struct cm_infer *in)
@@ -65,7 +57,7 @@ static enum cm_status neg_infer(struct cm_infer *in)
 }
 
 static const struct cm_unary neg = {.loops = neg_loops};
-static const struct cm_unary abs_ = {.loops = abs_loops, .slope = abs_slope};
+static const struct cm_unary abs_ = {.loops = abs_loops, .slope = "x, y: Sign(x)"};
 static const struct cm_unary sign = {.loops = sign_loops};
 static const struct cm_unary floor_ = {.loops = floor_loops};
 static const struct cm_unary ceil_ = {.loops = ceil_loops};

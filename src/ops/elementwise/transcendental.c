@@ -1,6 +1,5 @@
 /* Functions of one number: exponential, logarithm, roots, trigonometry, the error function. */
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/elementwise/slope.h"
 #include "ops/elementwise/unary.h"
 
 #include <tgmath.h> /* floats use the float functions */
@@ -33,130 +32,24 @@ CM_UNARY_LOOPS(asinh, CM_FLOAT_TYPES, asinh(x))
 CM_UNARY_LOOPS(acosh, CM_FLOAT_TYPES, acosh(x))
 CM_UNARY_LOOPS(atanh, CM_FLOAT_TYPES, atanh(x))
 
-static cm_value exp_slope(struct cm_grad *g, cm_value x, cm_value y)
-{
-    (void)g, (void)x;
-    return y;
-}
-
-/* 1 / x */
-static cm_value log_slope(struct cm_grad *g, cm_value x, cm_value y)
-{
-    (void)y;
-    return cm_emit(g, "Reciprocal", x);
-}
-
-/* 1 / (2 y) */
-static cm_value sqrt_slope(struct cm_grad *g, cm_value x, cm_value y)
-{
-    (void)x;
-    return cm_emit(g, "Div", cm_emit_scalar_like(g, y, 0.5), y);
-}
-
-/* -y * y */
-static cm_value reciprocal_slope(struct cm_grad *g, cm_value x, cm_value y)
-{
-    (void)x;
-    return cm_emit(g, "Neg", cm_emit(g, "Mul", y, y));
-}
-
-/* 2 / sqrt(pi) * exp(-x * x) */
-static cm_value erf_slope(struct cm_grad *g, cm_value x, cm_value y)
-{
-    (void)y;
-    const cm_value bell = cm_emit(g, "Exp", cm_emit(g, "Neg", cm_emit(g, "Mul", x, x)));
-    return cm_emit(g, "Mul", bell, cm_emit_scalar_like(g, x, 1.1283791670955126));
-}
-
-static cm_value sin_slope(struct cm_grad *g, cm_value x, cm_value y)
-{
-    (void)y;
-    return cm_emit(g, "Cos", x);
-}
-
-static cm_value cos_slope(struct cm_grad *g, cm_value x, cm_value y)
-{
-    (void)y;
-    return cm_emit(g, "Neg", cm_emit(g, "Sin", x));
-}
-
-/* 1 + y * y */
-static cm_value tan_slope(struct cm_grad *g, cm_value x, cm_value y)
-{
-    (void)x;
-    return cm_slope_square_plus(g, y, 1, 1);
-}
-
-/* 1 / sqrt(1 - x * x) */
-static cm_value asin_slope(struct cm_grad *g, cm_value x, cm_value y)
-{
-    (void)y;
-    return cm_emit(g, "Reciprocal", cm_emit(g, "Sqrt", cm_slope_square_plus(g, x, -1, 1)));
-}
-
-static cm_value acos_slope(struct cm_grad *g, cm_value x, cm_value y)
-{
-    return cm_emit(g, "Neg", asin_slope(g, x, y));
-}
-
-/* 1 / (1 + x * x) */
-static cm_value atan_slope(struct cm_grad *g, cm_value x, cm_value y)
-{
-    (void)y;
-    return cm_emit(g, "Reciprocal", cm_slope_square_plus(g, x, 1, 1));
-}
-
-static cm_value sinh_slope(struct cm_grad *g, cm_value x, cm_value y)
-{
-    (void)y;
-    return cm_emit(g, "Cosh", x);
-}
-
-static cm_value cosh_slope(struct cm_grad *g, cm_value x, cm_value y)
-{
-    (void)y;
-    return cm_emit(g, "Sinh", x);
-}
-
-/* 1 / sqrt(x * x + 1) */
-static cm_value asinh_slope(struct cm_grad *g, cm_value x, cm_value y)
-{
-    (void)y;
-    return cm_emit(g, "Reciprocal", cm_emit(g, "Sqrt", cm_slope_square_plus(g, x, 1, 1)));
-}
-
-/* 1 / sqrt(x * x - 1) */
-static cm_value acosh_slope(struct cm_grad *g, cm_value x, cm_value y)
-{
-    (void)y;
-    return cm_emit(g, "Reciprocal", cm_emit(g, "Sqrt", cm_slope_square_plus(g, x, 1, -1)));
-}
-
-/* 1 / (1 - x * x) */
-static cm_value atanh_slope(struct cm_grad *g, cm_value x, cm_value y)
-{
-    (void)y;
-    return cm_emit(g, "Reciprocal", cm_slope_square_plus(g, x, -1, 1));
-}
-
-#define ROW(name)                                                                                  \
-    static const struct cm_unary name##_row = {.loops = name##_loops, .slope = name##_slope}
-ROW(exp);
-ROW(log);
-ROW(sqrt);
-ROW(reciprocal);
-ROW(erf);
-ROW(sin);
-ROW(cos);
-ROW(tan);
-ROW(asin);
-ROW(acos);
-ROW(atan);
-ROW(sinh);
-ROW(cosh);
-ROW(asinh);
-ROW(acosh);
-ROW(atanh);
+#define ROW(name, slope_)                                                                          \
+    static const struct cm_unary name##_row = {.loops = name##_loops, .slope = "x, y: " slope_}
+ROW(exp, "y");
+ROW(log, "Reciprocal(x)");
+ROW(sqrt, "0.5 / y");
+ROW(reciprocal, "-(y * y)");
+ROW(erf, "Exp(-(x * x)) * 1.1283791670955126"); /* 2 / sqrt(pi) */
+ROW(sin, "Cos(x)");
+ROW(cos, "-Sin(x)");
+ROW(tan, "y * y + 1");
+ROW(asin, "Reciprocal(Sqrt(1 - x * x))");
+ROW(acos, "-Reciprocal(Sqrt(1 - x * x))");
+ROW(atan, "Reciprocal(x * x + 1)");
+ROW(sinh, "Cosh(x)");
+ROW(cosh, "Sinh(x)");
+ROW(asinh, "Reciprocal(Sqrt(x * x + 1))");
+ROW(acosh, "Reciprocal(Sqrt(x * x + -1))");
+ROW(atanh, "Reciprocal(1 - x * x)");
 
 CM_OP(Exp, CM_UNARY(exp_row));
 CM_OP(Log, CM_UNARY(log_row));

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/elementwise/unary.h"
 
+#include "graph/formula.h"
+
 static void run_loop(const struct cm_element_loop *loop, const struct cm_elements *e)
 {
     cm_unary_fn *const *fn = loop->arg;
@@ -30,6 +32,7 @@ bool cm_unary_elementwise(const struct cm_node *node, const enum cm_dtype *in, e
 enum cm_status cm_unary_grad(struct cm_grad *g)
 {
     const struct cm_unary *row = g->node->op->arg;
-    const cm_value slope = row->slope(g, cm_grad_input(g, 0), cm_grad_output(g, 0));
+    const cm_value slope =
+        cm_emit_formula(g, row->slope, cm_grad_input(g, 0), cm_grad_output(g, 0));
     return cm_grad_set(g, 0, cm_emit(g, "Mul", cm_grad_incoming(g, 0), slope));
 }
