@@ -4,9 +4,9 @@
 #include "base/machine.h"
 #include "base/number.h"
 #include "base/parallel.h"
+#include "graph/formula.h"
 #include "ops/index/index.h"
 #include "ops/index/order.h"
-#include "ops/microsoft/compose.h"
 
 #include <math.h>
 
@@ -199,13 +199,10 @@ static enum cm_status arg_run(struct cm_call *call)
  * cannot overflow. */
 static enum cm_status arg_min_body(struct cm_body *b)
 {
-    static const char *const names[] = {"axis", "keepdims", "select_last_index"};
-    const cm_value x = cm_body_input(b, 0);
-    const bool real = cm_dtype_info(cm_compose_type(b, x)->dtype)->kind == CM_CLASS_FLOAT;
-    const cm_value turned = cm_emit(b, real ? "Neg" : "BitwiseNot", x);
-    return cm_body_return(
-        b, 0,
-        cm_compose_as_called(b, "ArgMax", names, CM_COUNT(names), (const cm_value[]){turned}, 1));
+    const enum cm_dtype type = cm_builder_type(&b->build, cm_body_input(b, 0))->dtype;
+    const bool real = cm_dtype_info(type)->kind == CM_CLASS_FLOAT;
+    return cm_body_formula(b, "reduced = ArgMax<axis?, keepdims?, select_last_index?>(%s(data))",
+                           real ? "Neg" : "BitwiseNot");
 }
 
 CM_OP(ArgMax, .infer = arg_infer, .prepare = arg_prepare, .run = arg_run, .grad = cm_grad_none,
@@ -439,14 +436,9 @@ static enum cm_status topk_run(struct cm_call *call)
 /* The gradient goes back to the places that were chosen. */
 static enum cm_status topk_grad(struct cm_grad *g)
 {
-    struct cm_arena *arena = cm_builder_arena(&g->build);
-    const cm_value indices = cm_grad_extra_output(g, 1);
-    const cm_value zeros = cm_index_zeros(g, cm_grad_input(g, 0));
-    return cm_grad_set(
-        g, 0,
-        cm_emit_with(g, "ScatterElements",
-                     CM_ATTRIBUTES(cm_attr_int(arena, "axis", cm_node_int(g->node, "axis"))), zeros,
-                     indices, cm_grad_incoming(g, 0)));
+    cm_grad_extra_output(g, 1);
+    return cm_grad_formula(g, "zeros = Expand(like(X, 0), Shape(X));"
+                              "dX = ScatterElements<axis>(zeros, Indices, dValues)");
 }
 
 CM_OP(TopK, .infer = topk_infer, .prepare = topk_prepare, .run = topk_run, .grad = topk_grad);

@@ -1,7 +1,7 @@
 /* Compress: the slices along an axis, or the elements, for which a condition holds. */
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/formula.h"
 #include "ops/index/index.h"
-#include "ops/microsoft/compose.h"
 
 static enum cm_status compress_infer(struct cm_infer *in)
 {
@@ -112,14 +112,11 @@ static enum cm_status compress_grad(struct cm_grad *g)
 
 static enum cm_status compress_body(struct cm_body *b)
 {
-    struct cm_arena *arena = cm_builder_arena(&b->build);
-    const bool has_axis = cm_node_has_attr(b->node, "axis");
-    const cm_value x = cm_body_input(b, 0);
-    const cm_value places = CM_COMPOSE_RESHAPE(b, cm_emit(b, "NonZero", cm_body_input(b, 1)), -1);
-    const int64_t axis = has_axis ? cm_node_int(b->node, "axis") : 0;
-    return cm_body_return(b, 0,
-                          cm_emit_with(b, "Gather", CM_ATTRIBUTES(cm_attr_int(arena, "axis", axis)),
-                                       has_axis ? x : CM_COMPOSE_RESHAPE(b, x, -1), places));
+    return cm_body_formula(b, cm_node_has_attr(b->node, "axis")
+                                  ? "places = Reshape(NonZero(condition), [-1]);"
+                                    "output = Gather<axis>(input, places)"
+                                  : "places = Reshape(NonZero(condition), [-1]);"
+                                    "output = Gather<axis=0>(Reshape(input, [-1]), places)");
 }
 
 CM_OP(Compress, .infer = compress_infer, .prepare = compress_prepare, .run = compress_run,

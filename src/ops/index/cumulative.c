@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/machine.h"
 #include "base/parallel.h"
+#include "graph/formula.h"
 #include "ops/index/index.h"
 #include "tensor/element_types.h"
 #include "tensor/half.h"
@@ -207,50 +208,17 @@ static enum cm_sharing cumulative_share(const struct cm_node *node, int output, 
     return input == 0 ? CM_SHARE_OVERWRITE : CM_SHARE_NOTHING;
 }
 
-/* Each element is in the totals that come after it: the same sum from the other end. */
-static cm_value sum_from_other_end(struct cm_grad *g, cm_value dy)
+/* Each element is in the totals that come after it: the same sum from the other end. `text` is a
+ * formula with that sum as a function. */
+static enum cm_status grad_from_other_end(struct cm_grad *g, const char *text)
 {
-    struct cm_arena *arena = cm_builder_arena(&g->build);
-    const int64_t exclusive = cm_node_int(g->node, "exclusive");
-    const int64_t reverse = !cm_node_int(g->node, "reverse");
-    return cm_emit_with(g, "CumSum",
-                        CM_ATTRIBUTES(cm_attr_int(arena, "exclusive", exclusive),
-                                      cm_attr_int(arena, "reverse", reverse)),
-                        dy, cm_grad_input(g, 1));
+    return cm_grad_formula(g, "from_end(t) = CumSum<exclusive, reverse=%d>(t, axis); %s",
+                           !cm_node_int(g->node, "reverse"), text);
 }
 
 static enum cm_status cumsum_grad(struct cm_grad *g)
 {
-    return cm_grad_set(g, 0, sum_from_other_end(g, cm_grad_incoming(g, 0)));
-}
-
-/* The forward product of other factors. */
-static cm_value product(struct cm_grad *g, cm_value x)
-{
-    struct cm_arena *arena = cm_builder_arena(&g->build);
-    return cm_emit_with(
-        g, "CumProd",
-        CM_ATTRIBUTES(cm_attr_int(arena, "exclusive", cm_node_int(g->node, "exclusive")),
-                      cm_attr_int(arena, "reverse", cm_node_int(g->node, "reverse"))),
-        x, cm_grad_input(g, 1));
-}
-
-/* The zero that is number n of its lane, counted as the product runs. */
-static cm_value is_zero_number(struct cm_grad *g, cm_value x, cm_value is_zero, double n)
-{
-    struct cm_arena *arena = cm_builder_arena(&g->build);
-    const cm_value zero = cm_emit_scalar_like(g, x, 0), one = cm_emit_scalar_like(g, x, 1);
-    const cm_value zeros = cm_emit_with(
-        g, "CumSum", CM_ATTRIBUTES(cm_attr_int(arena, "reverse", cm_node_int(g->node, "reverse"))),
-        cm_emit(g, "Where", is_zero, one, zero), cm_grad_input(g, 1));
-    return cm_emit(g, "And", is_zero, cm_emit(g, "Equal", zeros, cm_emit_scalar_like(g, x, n)));
-}
-
-/* What the factors in `ones` would gather if they were 1. */
-static cm_value gather_without(struct cm_grad *g, cm_value x, cm_value dy, cm_value ones)
-{
-    const cm_value rest = product(g, cm_emit(g, "Where", ones, cm_emit_scalar_like(g, x, 1), x));
-    return sum_from_other_end(g, cm_emit(g, "Mul", dy, rest));
+    return grad_from_other_end(g, "d_x = from_end(d_y)");
 }
 
 /* A factor's slope in a product is the product over the factor, unless it is 0. Products that hold
@@ -259,25 +227,25 @@ static cm_value gather_without(struct cm_grad *g, cm_value x, cm_value dy, cm_va
  * with the right slope when it is differentiated again. */
 static enum cm_status cumprod_grad(struct cm_grad *g)
 {
-    const cm_value x = cm_grad_input(g, 0), dy = cm_grad_incoming(g, 0);
-    const cm_value zero = cm_emit_scalar_like(g, x, 0), one = cm_emit_scalar_like(g, x, 1);
-    const cm_value is_zero = cm_emit(g, "Equal", x, zero);
-    const cm_value first = is_zero_number(g, x, is_zero, 1);
-    const cm_value second = is_zero_number(g, x, is_zero, 2);
-    const cm_value axis = cm_emit(
-        g, "Reshape",
-        cm_emit_with(g, "Cast",
-                     CM_ATTRIBUTES(cm_attr_int(cm_builder_arena(&g->build), "to", CM_INT64)),
-                     cm_grad_input(g, 1)),
-        cm_emit_int64s(g, 1));
-    const cm_value first_zero = cm_emit(g, "ReduceSum", cm_emit(g, "Where", first, x, zero), axis);
-    const cm_value at_second =
-        cm_emit(g, "Mul", first_zero, gather_without(g, x, dy, cm_emit(g, "Or", first, second)));
-    const cm_value whole = sum_from_other_end(g, cm_emit(g, "Mul", dy, cm_grad_output(g, 0)));
-    const cm_value nonzero = cm_emit(
-        g, "Where", is_zero, zero, cm_emit(g, "Div", whole, cm_emit(g, "Where", is_zero, one, x)));
-    const cm_value behind = cm_emit(g, "Where", second, at_second, nonzero);
-    return cm_grad_set(g, 0, cm_emit(g, "Where", first, gather_without(g, x, dy, first), behind));
+    return grad_from_other_end(
+        g, "is_zero_number(n) = {"
+           "  none = like(x, 0); unit = like(x, 1);"
+           "  zeros = CumSum<reverse>(Where(is_zero, unit, none), axis);"
+           "  And(is_zero, Equal(zeros, n))"
+           "};"
+           /* what the factors in `ones` would gather if they were 1 */
+           "gather_without(ones) = {"
+           "  from_end(d_y * CumProd<exclusive, reverse>(Where(ones, 1, x), axis))"
+           "};"
+           "zero = like(x, 0); one = like(x, 1); is_zero = Equal(x, zero);"
+           "first = is_zero_number(1); second = is_zero_number(2);"
+           "axes = Reshape(Cast<to=7>(axis), [1]); first_zero = ReduceSum(Where(first, x, zero), "
+           "axes);"
+           "at_second = first_zero * gather_without(Or(first, second));"
+           "whole = from_end(d_y * y);"
+           "nonzero = Where(is_zero, zero, whole / Where(is_zero, one, x));"
+           "after = Where(second, at_second, nonzero);"
+           "d_x = Where(first, gather_without(first), after)");
 }
 
 CM_OP(CumSum, .infer = cumulative_infer, .prepare = cumulative_prepare, .run = cumulative_run,

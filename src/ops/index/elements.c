@@ -1,6 +1,7 @@
 /* GatherElements and ScatterElements: one index per element, along one axis. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/parallel.h"
+#include "graph/formula.h"
 #include "ops/index/index.h"
 #include "ops/index/scatter.h"
 
@@ -152,17 +153,9 @@ static enum cm_status gather_elements_run(struct cm_call *call)
     return job.failed ? cm_index_fail(call, call->in[1], places->limit) : CM_OK;
 }
 
-static enum cm_status gather_elements_grad(struct cm_grad *g)
-{
-    struct cm_arena *arena = cm_builder_arena(&g->build);
-    const cm_value x = cm_grad_input(g, 0);
-    return cm_grad_set(
-        g, 0,
-        cm_emit_with(g, "ScatterElements",
-                     CM_ATTRIBUTES(cm_attr_str(arena, "reduction", cm_str("add")),
-                                   cm_attr_int(arena, "axis", cm_node_int(g->node, "axis"))),
-                     cm_index_zeros(g, x), cm_grad_input(g, 1), cm_grad_incoming(g, 0)));
-}
+CM_GRADIENT(gather_elements_grad,
+            "zeros = Expand(like(data, 0), Shape(data));"
+            "d_data = ScatterElements<reduction='add', axis>(zeros, indices, d_output)")
 
 static const struct cm_indexing elements_indexing = {.indices = 1, .table = 0, .axis = "axis"};
 

@@ -1,5 +1,6 @@
 /* OneHot: an axis along which one element is `on` and the others `off`. */
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/formula.h"
 #include "ops/index/index.h"
 
 #include "graph/require.h"
@@ -101,24 +102,14 @@ static enum cm_status onehot_run(struct cm_call *call)
 /* Of the two values: `on` collects where the mask is 1, `off` the rest. */
 static enum cm_status onehot_grad(struct cm_grad *g)
 {
-    struct cm_arena *arena = cm_builder_arena(&g->build);
-    const cm_value dy = cm_grad_incoming(g, 0);
     if (!cm_grad_wants(g, 2))
         return CM_OK;
-    const cm_value zero = cm_emit_scalar_like(g, dy, 0), one = cm_emit_scalar_like(g, dy, 1);
-    const cm_value first = cm_emit_int64s(g, 0);
-    const cm_value zero_one =
-        cm_emit_with(g, "Concat", CM_ATTRIBUTES(cm_attr_int(arena, "axis", 0)),
-                     cm_emit(g, "Unsqueeze", zero, first), cm_emit(g, "Unsqueeze", one, first));
-    const cm_value mask = cm_emit_with(
-        g, "OneHot", CM_ATTRIBUTES(cm_attr_int(arena, "axis", cm_node_int(g->node, "axis"))),
-        cm_grad_input(g, 0), cm_grad_input(g, 1), zero_one);
-    const cm_value flat = cm_index_flat(g, dy);
-    const cm_value on =
-        cm_emit(g, "ReduceSum", cm_emit(g, "Mul", flat, cm_index_flat(g, mask)), first);
-    const cm_value off = cm_emit(g, "Sub", cm_emit(g, "ReduceSum", flat, first), on);
-    return cm_grad_set(
-        g, 2, cm_emit_with(g, "Concat", CM_ATTRIBUTES(cm_attr_int(arena, "axis", 0)), off, on));
+    return cm_grad_formula(
+        g, "zero = like(d_output, 0); one = like(d_output, 1); first = [0];"
+           "zero_one = Concat<axis=0>(Unsqueeze(zero, first), Unsqueeze(one, first));"
+           "mask = OneHot<axis>(indices, depth, zero_one); flat = Reshape(d_output, [-1]);"
+           "on = ReduceSum(flat * Reshape(mask, [-1]), first); off = ReduceSum(flat, first) - on;"
+           "d_values = Concat<axis=0>(off, on)");
 }
 
 static void onehot_require(struct cm_require *r)

@@ -3,6 +3,7 @@
 #include "ops/index/scatter.h"
 
 #include "base/machine.h"
+#include "graph/formula.h"
 #include "ops/common/move.h"
 #include "ops/index/index.h"
 #include "tensor/element_types.h"
@@ -175,78 +176,54 @@ enum cm_sharing cm_scatter_share(const struct cm_node *node, int output, int inp
 /* ---- gradient ---- */
 
 /* The forward node's kind of scatter, with another reduction. */
-static cm_value scatter(struct cm_grad *g, const char *reduction, cm_value data, cm_value updates)
+/* A rule in which read(t) reads at the places that the forward node wrote, and put, add and mul are
+ * the forward operator with another reduction. */
+static enum cm_status written_grad(struct cm_grad *g, const char *text)
 {
-    struct cm_arena *arena = cm_builder_arena(&g->build);
-    const bool by_axis = cm_node_has_attr(g->node, "axis");
-    const struct cm_attribute_proto attributes[2] = {
-        cm_attr_str(arena, "reduction", cm_str(reduction)),
-        cm_attr_int(arena, "axis", cm_node_int(g->node, "axis"))};
-    return cm_build(&g->build,
-                    &(struct cm_emission){.op = by_axis ? "ScatterElements" : "ScatterND",
-                                          CM_INPUTS(data, cm_grad_input(g, 1), updates),
-                                          .attributes = attributes,
-                                          .n_attributes = by_axis ? 2 : 1});
-}
-
-/* Reads at the places that the forward node wrote. */
-static cm_value gather(struct cm_grad *g, cm_value from)
-{
-    struct cm_arena *arena = cm_builder_arena(&g->build);
-    if (!cm_node_has_attr(g->node, "axis"))
-        return cm_emit(g, "GatherND", from, cm_grad_input(g, 1));
-    return cm_emit_with(g, "GatherElements",
-                        CM_ATTRIBUTES(cm_attr_int(arena, "axis", cm_node_int(g->node, "axis"))),
-                        from, cm_grad_input(g, 1));
+    return cm_grad_formula(
+        g,
+        cm_node_has_attr(g->node, "axis")
+            ? "read(t) = GatherElements<axis>(t, indices);"
+              "put(t, u) = ScatterElements<reduction='none', axis>(t, indices, u);"
+              "add(t, u) = ScatterElements<reduction='add', axis>(t, indices, u);"
+              "mul(t, u) = ScatterElements<reduction='mul', axis>(t, indices, u); %s"
+            : "read(t) = GatherND(t, indices);"
+              "put(t, u) = ScatterND<reduction='none'>(t, indices, u);"
+              "add(t, u) = ScatterND<reduction='add'>(t, indices, u);"
+              "mul(t, u) = ScatterND<reduction='mul'>(t, indices, u); %s",
+        text);
 }
 
 /* y = data times all updates of the place: each factor's slope is y over that factor. The data's is
  * computed as the product of the updates, since data is often 0 or 1. That of an update which is
- * the only 0 of its place is the product of the rest; beside another 0 there is none. */
-static enum cm_status product_grad(struct cm_grad *g, cm_value dy)
-{
-    const cm_value data = cm_grad_input(g, 0), updates = cm_grad_input(g, 2);
-    const cm_value zero = cm_emit_scalar_like(g, data, 0), one = cm_emit_scalar_like(g, data, 1);
-    const cm_value ones = cm_emit(g, "Expand", one, cm_emit(g, "Shape", data));
-    CM_TRY(cm_grad_set(g, 0, cm_emit(g, "Mul", dy, scatter(g, "mul", ones, updates))));
-    const cm_value is_zero = cm_emit(g, "Equal", updates, zero);
-    const cm_value safe = cm_emit(g, "Where", is_zero, one, updates);
-    const cm_value zeros = gather(g, scatter(g, "add", cm_build_zeros_like(&g->build, data),
-                                             cm_emit(g, "Where", is_zero, one, zero)));
-    const cm_value rest = gather(g, cm_emit(g, "Mul", data, scatter(g, "mul", ones, safe)));
-    const cm_value at_zero = cm_emit(g, "Where", cm_emit(g, "Equal", zeros, one), rest, zero);
-    const cm_value slope = cm_emit(g, "Where", is_zero, at_zero,
-                                   cm_emit(g, "Div", gather(g, cm_grad_output(g, 0)), safe));
-    return cm_grad_set(g, 2, cm_emit(g, "Mul", gather(g, dy), slope));
-}
+ * the only 0 of its place is the product of the rest; next to another 0 there is none. */
+static const char product_grad[] =
+    "zero = like(data, 0); one = like(data, 1); ones = Expand(one, Shape(data));"
+    "d_data = d_output * mul(ones, updates); is_zero = Equal(updates, zero);"
+    "safe = Where(is_zero, one, updates); hits = Where(is_zero, one, zero);"
+    "zeros = read(add(Expand(like(data, 0), Shape(data)), hits)); rest = read(data * mul(ones, "
+    "safe));"
+    "at_zero = Where(Equal(zeros, one), rest, zero);"
+    "slope = Where(is_zero, at_zero, read(output) / safe); d_updates = read(d_output) * slope";
 
 /* All that equal the extreme share the gradient evenly, as in a Reduce. */
-static enum cm_status extreme_grad(struct cm_grad *g, cm_value dy)
-{
-    const cm_value data = cm_grad_input(g, 0), updates = cm_grad_input(g, 2);
-    const cm_value y = cm_grad_output(g, 0);
-    const cm_value zero = cm_emit_scalar_like(g, data, 0), one = cm_emit_scalar_like(g, data, 1);
-    const cm_value data_hits = cm_emit(g, "Where", cm_emit(g, "Equal", data, y), one, zero);
-    const cm_value update_hits =
-        cm_emit(g, "Where", cm_emit(g, "Equal", updates, gather(g, y)), one, zero);
-    const cm_value share = cm_emit(g, "Div", dy, scatter(g, "add", data_hits, update_hits));
-    CM_TRY(cm_grad_set(g, 0, cm_emit(g, "Mul", data_hits, share)));
-    return cm_grad_set(g, 2, cm_emit(g, "Mul", update_hits, gather(g, share)));
-}
+static const char extreme_grad[] =
+    "zero = like(data, 0); one = like(data, 1); data_hits = Where(Equal(data, output), one, zero);"
+    "update_hits = Where(Equal(updates, read(output)), one, zero);"
+    "share = d_output / add(data_hits, update_hits); d_data = data_hits * share;"
+    "d_updates = update_hits * read(share)";
 
 enum cm_status cm_scatter_grad(struct cm_grad *g)
 {
-    const cm_value dy = cm_grad_incoming(g, 0);
     enum cm_joining how;
     if (!joining_of(g->node, &how))
         return cm_builder_fail(&g->build, CM_BAD_MODEL, "reduction is not known");
     if (how == CM_JOIN_MUL)
-        return product_grad(g, dy);
+        return written_grad(g, product_grad);
     if (how == CM_JOIN_MAX || how == CM_JOIN_MIN)
-        return extreme_grad(g, dy);
-    CM_TRY(cm_grad_set(g, 2, gather(g, dy)));
-    if (how == CM_JOIN_ADD)
-        return cm_grad_set(g, 0, dy);
-    const cm_value zeros = cm_index_zeros(g, cm_grad_input(g, 2));
-    return cm_grad_set(g, 0, scatter(g, "none", dy, zeros));
+        return written_grad(g, extreme_grad);
+    return written_grad(
+        g, how == CM_JOIN_ADD ? "d_updates = read(d_output); d_data = d_output"
+                              : "d_updates = read(d_output);"
+                                "d_data = put(d_output, Expand(like(updates, 0), Shape(updates)))");
 }

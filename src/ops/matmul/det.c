@@ -1,5 +1,6 @@
 /* Det: determinants of square matrices, by elimination with pivots. */
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/formula.h"
 #include "ops/common/reals.h"
 #include "ops/matmul/square.h"
 
@@ -61,55 +62,26 @@ static enum cm_status det_run(struct cm_call *call)
     return CM_OK;
 }
 
-/* The numbers 0 to n - 1, or to n - 2, as a row or a column of int64. */
-static cm_value count_up(struct cm_grad *g, cm_value n, int64_t less, bool column)
-{
-    const cm_value end = cm_emit(g, "Sub", n, cm_build_int64(&g->build, less));
-    const cm_value list =
-        cm_emit(g, "Range", cm_build_int64(&g->build, 0), end, cm_build_int64(&g->build, 1));
-    return column ? cm_emit(g, "Unsqueeze", list, cm_emit_int64s(g, 1)) : list;
-}
-
 /* d det / d x[i][j] is the cofactor: the determinant without row i and column j, with the sign of
  * (-1)^(i + j). No inverse is needed, so singular matrices have it too. All n * n of them are made
  * at once: row i of `others` holds the rows, or columns, that are left without i. */
 static enum cm_status det_grad(struct cm_grad *g)
 {
-    struct cm_arena *arena = cm_builder_arena(&g->build);
-    const cm_value x = cm_grad_input(g, 0);
-    const int rank = cm_builder_type(&g->build, x)->rank;
-    int64_t perm[CM_MAX_RANK];
+    const int rank = cm_builder_type(&g->build, cm_grad_input(g, 0))->rank;
     if (rank == CM_RANK_UNKNOWN || rank + 2 > CM_MAX_RANK)
         return cm_builder_fail(&g->build, CM_UNSUPPORTED,
                                "the gradient needs to know the rank of input 0");
-    const cm_value zero = cm_emit_int64s(g, 0);
-    const cm_value n = cm_emit(
-        g, "Squeeze",
-        cm_emit_with(g, "Shape", CM_ATTRIBUTES(cm_attr_int(arena, "start", rank - 1)), x), zero);
-    const cm_value column = count_up(g, n, 0, true), row = count_up(g, n, 0, false);
-    const cm_value left = count_up(g, n, 1, false);
-    const cm_value behind =
-        cm_emit_with(g, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", CM_INT64)),
-                     cm_emit(g, "GreaterOrEqual", left, column));
-    const cm_value others = cm_emit(g, "Add", left, behind);
-    const cm_value rows =
-        cm_emit_with(g, "Gather", CM_ATTRIBUTES(cm_attr_int(arena, "axis", rank - 2)), x, others);
-    const cm_value both =
-        cm_emit_with(g, "Gather", CM_ATTRIBUTES(cm_attr_int(arena, "axis", rank)), rows, others);
-    for (int i = 0; i < rank + 2; i++)
-        perm[i] = i;
-    perm[rank - 1] = rank; /* (.., i, rows, j, columns) to (.., i, j, rows, columns) */
-    perm[rank] = rank - 1;
-    const cm_value minors = cm_emit(
-        g, "Det",
-        cm_emit_with(g, "Transpose",
-                     CM_ATTRIBUTES(cm_attr_ints(arena, "perm", (size_t)rank + 2, perm)), both));
-    const cm_value odd = cm_emit(g, "Mod", cm_emit(g, "Add", row, column), cm_emit_int64s(g, 2));
-    const cm_value sign = cm_emit(
-        g, "CastLike",
-        cm_emit(g, "Sub", cm_emit_int64s(g, 1), cm_emit(g, "Mul", odd, cm_emit_int64s(g, 2))), x);
-    const cm_value dy = cm_emit(g, "Unsqueeze", cm_grad_incoming(g, 0), cm_emit_int64s(g, -2, -1));
-    return cm_grad_set(g, 0, cm_emit(g, "Mul", cm_emit(g, "Mul", minors, sign), dy));
+    return cm_grad_formula(
+        g,
+        "count(n) = Range(0, n, 1); n = Squeeze(Shape<start=%d>(X), [0]);"
+        "column = Unsqueeze(count(n - 0), [1]); row = count(n - 0); left = count(n - 1);"
+        "others = left + int64(GreaterOrEqual(left, column));"
+        "both = Gather<axis=%d>(Gather<axis=%d>(X, others), others);"
+        /* (.., i, rows, j, columns) to (.., i, j, rows, columns) */
+        "minors = Det(Transpose<perm=[0 to %d, %d, %d, %d]>(both)); odd = Mod(row + column, [2]);"
+        "sign = CastLike([1] - odd * [2], X);"
+        "dy = Unsqueeze(dY, [-2, -1]); dX = minors * sign * dy",
+        rank - 1, rank, rank - 2, rank - 2, rank, rank - 1, rank + 1);
 }
 
 CM_OP(Det, .infer = det_infer, .prepare = det_prepare, .run = det_run, .grad = det_grad);

@@ -1,6 +1,7 @@
 /* MaxPool and GlobalMaxPool, and the operator that scatters a gradient through the indices of the
  * maxima. */
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/formula.h"
 #include "ops/pool/planes.h"
 #include "ops/pool/pool_grad.h"
 #include "tensor/half.h"
@@ -69,22 +70,10 @@ CM_OP(MaxPool, .infer = cm_planes_infer, .prepare = maxpool_prepare, .run = maxp
       .grad = cm_pool_grad);
 
 /* To the first maximum of each plane, its spatial axes laid in one row. */
-static enum cm_status globalmaxpool_grad(struct cm_grad *g)
-{
-    struct cm_arena *arena = cm_builder_arena(&g->build);
-    const cm_value x = cm_grad_input(g, 0), shape = cm_emit(g, "Shape", x);
-    const cm_value rows = cm_emit(g, "Reshape", x, cm_emit_int64s(g, 0, 0, -1));
-    const cm_value dy = cm_emit(g, "Reshape", cm_grad_incoming(g, 0), cm_emit_int64s(g, 0, 0, 1));
-    const cm_value best =
-        cm_emit_with(g, "ArgMax", CM_ATTRIBUTES(cm_attr_int(arena, "axis", 2)), rows);
-    const cm_value zeros =
-        cm_emit(g, "Expand", cm_emit_scalar_like(g, x, 0.0), cm_emit(g, "Shape", rows));
-    const cm_value put = cm_emit_with(
-        g, "ScatterElements", CM_ATTRIBUTES(cm_attr_int(arena, "axis", 2)), zeros, best, dy);
-    return cm_grad_set(
-        g, 0,
-        cm_emit_with(g, "Reshape", CM_ATTRIBUTES(cm_attr_int(arena, "allowzero", 1)), put, shape));
-}
+CM_GRADIENT(globalmaxpool_grad,
+            "shape = Shape(X); rows = Reshape(X, [0, 0, -1]); dy = Reshape(dY, [0, 0, 1]);"
+            "best = ArgMax<axis=2>(rows); zeros = Expand(like(X, 0), Shape(rows));"
+            "put = ScatterElements<axis=2>(zeros, best, dy); dX = Reshape<allowzero=1>(put, shape)")
 
 CM_OP(GlobalMaxPool, .infer = cm_planes_infer_global, .prepare = globalmaxpool_prepare,
       .run = maxpool_run, .grad = globalmaxpool_grad);
@@ -142,11 +131,7 @@ static enum cm_status maxpool_grad_run(struct cm_call *call)
 }
 
 /* Linear in dY: its own gradient takes the elements back from where they went. */
-static enum cm_status maxpool_grad_grad(struct cm_grad *g)
-{
-    const cm_value flat = cm_emit(g, "Reshape", cm_grad_incoming(g, 0), cm_emit_int64s(g, -1));
-    return cm_grad_set(g, 0, cm_emit(g, "Gather", flat, cm_grad_input(g, 1)));
-}
+CM_GRADIENT(maxpool_grad_grad, "d_dY = Gather(Reshape(d_dX, [-1]), Indices)")
 
 CM_OP_IN(cameo, "ai.cameo", MaxPoolGrad, .infer = maxpool_grad_infer,
          .prepare = maxpool_grad_prepare, .run = maxpool_grad_run, .grad = maxpool_grad_grad);

@@ -5,6 +5,7 @@
 #include "ops/pool/pool_grad.h"
 
 #include "base/number.h"
+#include "graph/formula.h"
 #include "ops/pool/planes.h"
 #include "ops/pool/spread.h"
 #include "tensor/line.h"
@@ -182,13 +183,8 @@ static enum cm_status average_body(struct cm_body *b)
     return cm_body_return(b, 0, dx);
 }
 
-static enum cm_status global_average_body(struct cm_body *b)
-{
-    const cm_value x = cm_body_input(b, X), dy = cm_body_input(b, DY);
-    const cm_value ones = cm_emit(b, "Div", cm_emit(b, "Size", x), cm_emit(b, "Size", dy));
-    const cm_value share = cm_emit(b, "Div", dy, cm_emit(b, "CastLike", ones, dy));
-    return cm_body_return(b, 0, cm_emit(b, "Expand", share, cm_emit(b, "Shape", x)));
-}
+CM_BODY(global_average_body, "ones = Size(X) / Size(dY); share = dY / CastLike(ones, dY);"
+                             "dX = Expand(share, Shape(X))")
 
 #define POOL_GRAD(kind)                                                                            \
     .infer = grad_infer, .prepare = grad_prepare, .run = grad_run, .body = kind##_body, .arg = &kind

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/machine.h"
 #include "base/parallel.h"
+#include "graph/formula.h"
 #include "graph/op.h"
 #include "ops/quant/linear_loops.h"
 
@@ -87,25 +88,12 @@ static enum cm_status dynamic_run(struct cm_call *call)
 
 static enum cm_status dynamic_body(struct cm_body *b)
 {
-    struct cm_arena *arena = cm_builder_arena(&b->build);
-    const cm_value x = cm_body_input(b, X), none = cm_emit_scalar(b, CM_FLOAT, 0);
-    const cm_value top = cm_emit_scalar(b, CM_FLOAT, 255);
-    const struct cm_attribute_proto flat = cm_attr_int(arena, "keepdims", 0);
-    const cm_value low =
-        cm_emit(b, "Min", cm_emit_with(b, "ReduceMin", CM_ATTRIBUTES(flat), x), none);
-    const cm_value high =
-        cm_emit(b, "Max", cm_emit_with(b, "ReduceMax", CM_ATTRIBUTES(flat), x), none);
-    const cm_value width = cm_emit(b, "Sub", high, low);
-    const cm_value even = cm_emit(b, "Equal", width, none);
-    const cm_value some = cm_emit(b, "Where", even, cm_emit_scalar(b, CM_FLOAT, 1), width);
-    const cm_value scale = cm_emit(b, "Div", some, top);
-    const cm_value start = cm_emit(b, "Div", cm_emit(b, "Neg", low), scale);
-    const cm_value whole = cm_emit(b, "Round", cm_emit(b, "Clip", start, none, top));
-    const cm_value zero =
-        cm_emit_with(b, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", CM_UINT8)), whole);
-    CM_TRY(cm_body_return(b, 0, cm_emit(b, "QuantizeLinear", x, scale, zero)));
-    CM_TRY(cm_body_return(b, 1, scale));
-    return cm_body_return(b, 2, zero);
+    return cm_body_formula(
+        b, "none = float(0); top = float(255); low = Min(ReduceMin<keepdims=0>(x), none);"
+           "high = Max(ReduceMax<keepdims=0>(x), none); width = high - low;"
+           "some = Where(Equal(width, none), 1, width); y_scale = some / top;"
+           "start = -low / y_scale; y_zero_point = uint8(Round(Clip(start, none, top)));"
+           "y = QuantizeLinear(x, y_scale, y_zero_point)");
 }
 
 /* No gradient, on purpose: the codes are whole numbers, and a scale that follows the data is, as in

@@ -7,17 +7,15 @@
 #include "graph/op.h"
 #include "ops/common/quantity.h"
 
-/* The gradient of the data, given the forward result and its gradient in the shape that keepdims
- * would give. */
-typedef cm_value cm_reduce_slope_fn(struct cm_grad *g, cm_value x, cm_value y, cm_value dy);
-
 /* One number of n terms, by the class of their type. */
 struct cm_reduction {
     double (*of_reals)(int64_t n, const double *x);
     int64_t (*of_signed)(int64_t n, const int64_t *x); /* NULL: only floats have a kernel */
     uint64_t (*of_unsigned)(int64_t n, const uint64_t *x);
     bool wraps; /* integers wrap, as C's do; else they are the nearest that the type holds */
-    cm_reduce_slope_fn *slope;
+    /* The gradient of the data as a formula (graph/formula.h) that begins with "x, y, dy, axes: ",
+     * y and dy in the shape that keepdims would give. */
+    const char *slope;
     cm_quantity_pair_fn *of_numbers; /* may be NULL */
 };
 
@@ -25,8 +23,6 @@ enum cm_status cm_reduce_infer(struct cm_infer *in);
 enum cm_status cm_reduce_prepare(struct cm_call *call);
 enum cm_status cm_reduce_run(struct cm_call *call); /* op->arg is a struct cm_reduction */
 enum cm_status cm_reduce_grad(struct cm_grad *g);   /* the same */
-/* Sums over the axes of the forward node, kept as 1. */
-cm_value cm_reduce_sum_like(struct cm_grad *g, cm_value terms);
 
 #define CM_REDUCTION(row)                                                                          \
     .infer = cm_reduce_infer, .prepare = cm_reduce_prepare, .run = cm_reduce_run,                  \

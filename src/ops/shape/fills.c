@@ -1,9 +1,9 @@
 /* Constant and ConstantOfShape: tensors that come from attributes. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
+#include "graph/formula.h"
 #include "onnx/tensor_data.h"
 #include "ops/common/move.h"
-#include "ops/microsoft/compose.h"
 #include "ops/shape/shape_rules.h"
 #include "tensor/half.h"
 
@@ -291,11 +291,11 @@ static enum cm_status constant_of_shape_body(struct cm_body *b)
                                                                      .attributes = value,
                                                                      .n_attributes = 1})
                          : cm_emit_scalar(b, CM_FLOAT, 0);
-    const enum cm_dtype type = b->build.status ? CM_FLOAT : cm_compose_type(b, one)->dtype;
+    const enum cm_dtype type = b->build.status ? CM_FLOAT : cm_builder_type(&b->build, one)->dtype;
     const bool through = cm_dtype_is_narrow(type) && type != CM_FLOAT16 && type != CM_BFLOAT16;
-    one = cm_emit(b, "Reshape", through ? cm_compose_cast(b, one, CM_FLOAT) : one, empty);
+    one = cm_emit(b, "Reshape", through ? cm_emit_cast(b, one, CM_FLOAT) : one, empty);
     const cm_value y = cm_emit(b, "Expand", one, shape);
-    return cm_body_return(b, 0, through ? cm_compose_cast(b, y, type) : y);
+    return cm_body_return(b, 0, through ? cm_emit_cast(b, y, type) : y);
 }
 
 CM_OP(ConstantOfShape, .infer = constant_of_shape_infer, .prepare = constant_of_shape_prepare,

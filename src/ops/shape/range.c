@@ -1,6 +1,7 @@
 /* Range: numbers from a start, by equal steps, up to a limit. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
+#include "graph/formula.h"
 #include "graph/op.h"
 #include "tensor/half.h"
 
@@ -179,75 +180,33 @@ static enum cm_status range_run(struct cm_call *call)
     return CM_OK;
 }
 
-/* y[i] = start + i delta: the sums of dy, and of i dy. The limit only says how many there are. */
-static enum cm_status range_grad(struct cm_grad *g)
-{
-    struct cm_arena *arena = cm_builder_arena(&g->build);
-    const cm_value dy = cm_grad_incoming(g, 0);
-    const struct cm_attribute_proto keep = cm_attr_int(arena, "keepdims", 0);
-    const cm_value i = cm_emit(g, "CastLike",
-                               cm_emit(g, "Range", cm_build_int64(&g->build, 0),
-                                       cm_emit(g, "Size", dy), cm_build_int64(&g->build, 1)),
-                               dy);
-    const cm_value parts[] = {dy, 0, cm_emit(g, "Mul", dy, i)};
-    for (int k = 0; k < 3; k += 2) { /* scalars may be lists of one */
-        const cm_value sum = cm_emit_with(g, "ReduceSum", CM_ATTRIBUTES(keep), parts[k]);
-        const cm_value shape = cm_emit(g, "Shape", cm_grad_input(g, k));
-        CM_TRY(cm_grad_set(g, k, cm_emit(g, "Reshape", sum, shape)));
-    }
-    return CM_OK;
-}
+/* Y[i] = start + i delta: the sums of dY, and of i dY. The limit only says how many there are.
+ * Scalars may be lists of one. */
+CM_GRADIENT(range_grad, "i = CastLike(Range(0, Size(d_output), 1), d_output); terms = d_output * i;"
+                        "d_start = Reshape(ReduceSum<keepdims=0>(d_output), Shape(start));"
+                        "d_delta = Reshape(ReduceSum<keepdims=0>(terms), Shape(delta))")
 
-static cm_value cast_to(struct cm_body *b, cm_value x, enum cm_dtype dtype)
-{
-    const struct cm_attribute_proto to =
-        cm_attr_int(cm_builder_arena(&b->build), "to", (int64_t)dtype);
-    return cm_emit_with(b, "Cast", CM_ATTRIBUTES(to), x);
-}
-
-/* How many steps there are, rounded up. Distances between whole numbers may need 64 bits without a
- * sign: (distance - 1) / step + 1. */
-static cm_value count_steps(struct cm_body *b, const cm_value *in, bool real)
-{
-    if (real) {
-        const cm_value distance = cm_emit(b, "Sub", in[1], in[0]);
-        const cm_value steps = cm_emit(b, "Ceil", cm_emit(b, "Div", distance, in[2]));
-        return cast_to(b, cm_emit(b, "Max", steps, cm_emit_scalar(b, CM_DOUBLE, 0)), CM_INT64);
-    }
-    const cm_value up = cm_emit(b, "Greater", in[2], cm_emit_scalar(b, CM_INT64, 0));
-    const cm_value low = cm_emit(b, "Where", up, in[0], in[1]);
-    const cm_value high = cm_emit(b, "Where", up, in[1], in[0]);
-    const cm_value one = cm_emit_scalar(b, CM_UINT64, 1);
-    const cm_value step = cast_to(b, cm_emit(b, "Abs", in[2]), CM_UINT64);
-    const cm_value distance =
-        cm_emit(b, "Sub", cast_to(b, high, CM_UINT64), cast_to(b, low, CM_UINT64));
-    const cm_value before = cm_emit(b, "Div", cm_emit(b, "Sub", distance, one), step);
-    return cm_emit(b, "Where", cm_emit(b, "Greater", high, low),
-                   cast_to(b, cm_emit(b, "Add", before, one), CM_INT64),
-                   cm_emit_scalar(b, CM_INT64, 0));
-}
-
-/* start + i * delta in the widest type of its kind; i is what ones sum up to. float16 and bfloat16
- * are rounded by way of float, as in the kernel. */
+/* start + i * delta in the widest type of its kind; i is what ones sum up to, and steps are rounded
+ * up. Distances between whole numbers may need 64 bits without a sign: (distance - 1) / step + 1.
+ * float16 and bfloat16 are rounded by way of float, as in the kernel. */
 static enum cm_status range_body(struct cm_body *b)
 {
     const enum cm_dtype dtype = cm_builder_type(&b->build, cm_body_input(b, 0))->dtype;
     const bool real = is_float(dtype);
-    const enum cm_dtype wide = real ? CM_DOUBLE : CM_INT64;
-    cm_value in[3];
-    for (int i = 0; i < 3; i++) /* scalars may be lists of one */
-        in[i] = cm_emit(b, "Reshape", cast_to(b, cm_body_input(b, i), wide), cm_emit_int64s(b, 1));
-    const cm_value count = count_steps(b, in, real);
-    const cm_value ones = cm_emit(b, "Expand", cm_build_int64(&b->build, 1), count);
-    const struct cm_attribute_proto before =
-        cm_attr_int(cm_builder_arena(&b->build), "exclusive", 1);
-    const cm_value i =
-        cm_emit_with(b, "CumSum", CM_ATTRIBUTES(before), ones, cm_build_int64(&b->build, 0));
-    cm_value y = cm_emit(b, "Mul", real ? cast_to(b, i, wide) : i, in[2]);
-    y = cm_emit(b, "Add", in[0], y);
-    if (cm_dtype_is_narrow(dtype))
-        y = cast_to(b, y, CM_FLOAT);
-    return cm_body_return(b, 0, dtype == wide ? y : cast_to(b, y, dtype));
+    const char *const count =
+        real ? "count = int64(Max(Ceil((last - first) / step), 0));"
+             : "up = Greater(step, 0); low = Where(up, first, last); high = Where(up, last, first);"
+               "one = uint64(1); size = uint64(Abs(step)); distance = uint64(high) - uint64(low);"
+               "before = (distance - one) / size;"
+               "count = Where(Greater(high, low), int64(before + one), 0);";
+    return cm_body_formula(
+        b,
+        "number(x) = Reshape(Cast<to=%d>(x), [1]);" /* scalars may be lists of one */
+        "first = number(start); last = number(limit); step = number(delta); %s"
+        "i = CumSum<exclusive=1>(Expand(int64(1), count), int64(0));"
+        "y = first + %s(i) * step; output = %s(%s(y))",
+        real ? CM_DOUBLE : CM_INT64, count, real ? "double" : "int64", cm_dtype_name(dtype),
+        cm_dtype_name(cm_dtype_is_narrow(dtype) ? CM_FLOAT : dtype));
 }
 
 CM_OP(Range, .infer = range_infer, .run = range_run, .grad = range_grad, .body = range_body,

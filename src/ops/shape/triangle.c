@@ -1,8 +1,8 @@
 /* Trilu and EyeLike: matrices told apart at a diagonal. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/parallel.h"
+#include "graph/formula.h"
 #include "ops/common/move.h"
-#include "ops/microsoft/compose.h"
 #include "tensor/half.h"
 
 static int64_t clamp(int64_t value, int64_t least, int64_t most)
@@ -96,15 +96,11 @@ static enum cm_status trilu_grad(struct cm_grad *g)
 /* Column less row of every element of the last two axes. */
 static cm_value diagonals(struct cm_body *b, cm_value x)
 {
-    struct cm_arena *arena = cm_builder_arena(&b->build);
-    const cm_value ends = cm_emit_int64s(b, -2, -1);
-    const cm_value sizes = cm_emit(b, "Gather", cm_emit(b, "Shape", x), ends);
-    const cm_value ones = cm_emit(b, "Expand", cm_build_int64(&b->build, 1), sizes);
-    cm_value places[2];
-    for (int i = 0; i < 2; i++)
-        places[i] = cm_emit_with(b, "CumSum", CM_ATTRIBUTES(cm_attr_int(arena, "exclusive", 1)),
-                                 ones, cm_build_int64(&b->build, i));
-    return cm_emit(b, "Sub", places[1], places[0]);
+    return cm_emit_formula(b,
+                           "x: ends = [-2, -1]; ones = Expand(int64(1), Gather(Shape(x), ends));"
+                           "rows = CumSum<exclusive=1>(ones, int64(0));"
+                           "columns = CumSum<exclusive=1>(ones, int64(1)); columns - rows",
+                           x);
 }
 
 static enum cm_status trilu_body(struct cm_body *b)
@@ -185,9 +181,9 @@ static enum cm_status eye_body(struct cm_body *b)
     const cm_value x = cm_body_input(b, 0);
     const enum cm_dtype type = cm_node_has_attr(b->node, "dtype")
                                    ? (enum cm_dtype)cm_node_int(b->node, "dtype")
-                                   : cm_compose_type(b, x)->dtype;
+                                   : cm_builder_type(&b->build, x)->dtype;
     const cm_value k = cm_build_int64(&b->build, cm_node_int(b->node, "k"));
-    return cm_body_return(b, 0, cm_compose_cast(b, cm_emit(b, "Equal", diagonals(b, x), k), type));
+    return cm_body_return(b, 0, cm_emit_cast(b, cm_emit(b, "Equal", diagonals(b, x), k), type));
 }
 
 CM_OP(EyeLike, .infer = eye_infer, .prepare = eye_prepare, .run = eye_run, .grad = cm_grad_none,
