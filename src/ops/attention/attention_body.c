@@ -1,5 +1,6 @@
 /* Attention as a graph of simpler operators: what its gradient and other runtimes use. */
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/formula.h"
 #include "ops/attention/attention.h"
 
 #include <math.h>
@@ -19,14 +20,6 @@ struct pieces {
 static const struct cm_type *type_of(const struct pieces *p, cm_value x)
 {
     return cm_builder_type(&p->b->build, x);
-}
-
-static cm_value cast(const struct pieces *p, cm_value x, enum cm_dtype to)
-{
-    const struct cm_type *type = type_of(p, x);
-    if (!type || type->dtype == to)
-        return x;
-    return cm_emit_with(p->b, "Cast", CM_ATTRIBUTES(cm_attr_int(p->arena, "to", to)), x);
 }
 
 static cm_value part_of_shape(const struct pieces *p, cm_value x, int64_t from, int64_t to)
@@ -88,9 +81,10 @@ static cm_value root_of_scale(const struct pieces *p, cm_value q)
     if (type && cm_dim_known(type->dims[3]))
         return cm_emit_scalar(p->b, p->dtype, 1 / sqrt(sqrt((double)type->dims[3].value)));
     const enum cm_dtype wide = p->dtype == CM_DOUBLE ? CM_DOUBLE : CM_FLOAT;
-    const cm_value size = cast(p, cm_emit(p->b, "Squeeze", part_of_shape(p, q, 3, 4)), wide);
+    const cm_value size =
+        cm_emit_cast(p->b, cm_emit(p->b, "Squeeze", part_of_shape(p, q, 3, 4)), wide);
     const cm_value root = cm_emit(p->b, "Sqrt", cm_emit(p->b, "Sqrt", size));
-    return cast(p, cm_emit(p->b, "Reciprocal", root), p->dtype);
+    return cm_emit_cast(p->b, cm_emit(p->b, "Reciprocal", root), p->dtype);
 }
 
 /* 0, 1, .. up to the length of an axis, shaped to lie along axis -1 or -2. */
@@ -148,7 +142,7 @@ static cm_value mask_bias(const struct pieces *p, cm_value k)
     if (!type || !keys)
         return 0;
     mask = type->dtype == CM_BOOL ? cm_emit(p->b, "Where", mask, zero, never)
-                                  : cast(p, mask, p->dtype);
+                                  : cm_emit_cast(p->b, mask, p->dtype);
     if (cm_dim_same(type->dims[type->rank - 1], keys->dims[2]))
         return mask;
     const int64_t zeros[8] = {0};
@@ -184,13 +178,15 @@ static cm_value soften(const struct pieces *p, cm_value scores)
     cm_value blind = 0;
     if (p->bias) {
         const cm_value never = cm_emit_scalar(p->b, p->dtype, (double)-INFINITY);
-        const cm_value seen = cast(p, cm_emit(p->b, "Greater", p->bias, never), CM_FLOAT);
+        const cm_value seen =
+            cm_emit_cast(p->b, cm_emit(p->b, "Greater", p->bias, never), CM_FLOAT);
         const cm_value count = cm_emit(p->b, "ReduceSum", seen, cm_emit_int64s(p->b, -1));
         blind = cm_emit(p->b, "Equal", count, cm_emit_scalar(p->b, CM_FLOAT, 0));
         scores = cm_emit(p->b, "Where", blind, zero, scores);
     }
-    const cm_value soft =
-        cast(p, cm_emit_with(p->b, "Softmax", CM_ATTRIBUTES(axis), cast(p, scores, in)), p->dtype);
+    const cm_value soft = cm_emit_cast(
+        p->b, cm_emit_with(p->b, "Softmax", CM_ATTRIBUTES(axis), cm_emit_cast(p->b, scores, in)),
+        p->dtype);
     return blind ? cm_emit(p->b, "Where", blind, zero, soft) : soft;
 }
 
@@ -254,7 +250,7 @@ enum cm_status cm_attention_body(struct cm_body *b)
     CM_TRY(b->build.status);
     CM_TRY(cm_body_return(b, CM_ATTENTION_SCORES,
                           stages[cm_node_int(b->node, "qk_matmul_output_mode")]));
-    const cm_value weights = cast(&p, stages[3], type_of(&p, v)->dtype);
+    const cm_value weights = cm_emit_cast(b, stages[3], type_of(&p, v)->dtype);
     const cm_value y = cm_emit(b, "MatMul", weights, repeated(&p, v));
-    return cm_body_return(b, CM_ATTENTION_RESULT, without_heads(&p, cast(&p, y, p.dtype)));
+    return cm_body_return(b, CM_ATTENTION_RESULT, without_heads(&p, cm_emit_cast(b, y, p.dtype)));
 }

@@ -2,6 +2,7 @@
  * on an axis of their own, as many of keys as of queries. The weights are computed again rather
  * than kept: there is one for each pair of places. */
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/formula.h"
 #include "ops/attention/attention.h"
 
 #include "base/number.h"
@@ -277,115 +278,78 @@ static enum cm_status grad_run(struct cm_call *call)
 
 /* ---- As nodes ---- */
 
-static cm_value transposed(struct cm_body *b, cm_value x)
+/* The scale, as an expression. */
+static const char *scale_text(struct cm_body *b)
 {
-    static const int64_t last_two[] = {0, 1, 3, 2};
-    struct cm_arena *arena = cm_builder_arena(&b->build);
-    return cm_emit_with(b, "Transpose", CM_ATTRIBUTES(cm_attr_ints(arena, "perm", 4, last_two)), x);
-}
-
-/* What keeps queries from later keys, as something to add. */
-static cm_value causal_bias(struct cm_body *b, cm_value scores, enum cm_dtype dtype)
-{
-    struct cm_arena *arena = cm_builder_arena(&b->build);
-    const cm_value shape =
-        cm_emit_with(b, "Shape", CM_ATTRIBUTES(cm_attr_int(arena, "start", 2)), scores);
-    const cm_value never = cm_emit_scalar(b, dtype, (double)-INFINITY);
-    const cm_value one = cm_build_int64(&b->build, 1);
-    const struct cm_attribute_proto upper = cm_attr_int(arena, "upper", 1);
-    return cm_emit_with(b, "Trilu", CM_ATTRIBUTES(upper), cm_emit(b, "Expand", never, shape), one);
-}
-
-static cm_value bias_of(struct cm_body *b, cm_value scores, enum cm_dtype dtype)
-{
-    cm_value mask = cm_body_input(b, MASK);
-    if (mask && cm_builder_type(&b->build, mask)->dtype == CM_BOOL)
-        mask = cm_emit(b, "Where", mask, cm_emit_scalar(b, dtype, 0),
-                       cm_emit_scalar(b, dtype, (double)-INFINITY));
-    if (!cm_node_int(b->node, "is_causal"))
-        return mask;
-    const cm_value causal = causal_bias(b, scores, dtype);
-    return mask ? cm_emit(b, "Add", causal, mask) : causal;
-}
-
-/* The weights, 0 in rows that may see nothing; these take part as zeros, so that no NaN comes up on
- * the way there or back. */
-static cm_value weights_of(struct cm_body *b, cm_value scores, enum cm_dtype dtype)
-{
-    struct cm_arena *arena = cm_builder_arena(&b->build);
-    const struct cm_attribute_proto axis = cm_attr_int(arena, "axis", -1);
-    const cm_value bias = bias_of(b, scores, dtype);
-    if (!bias)
-        return cm_emit_with(b, "Softmax", CM_ATTRIBUTES(axis), scores);
-    const cm_value zero = cm_emit_scalar(b, dtype, 0);
-    const cm_value never = cm_emit_scalar(b, dtype, (double)-INFINITY);
-    const cm_value seen = cm_emit_with(b, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", CM_FLOAT)),
-                                       cm_emit(b, "Greater", bias, never));
-    const cm_value count = cm_emit(b, "ReduceSum", seen, cm_emit_int64s(b, -1));
-    const cm_value blind = cm_emit(b, "Equal", count, cm_emit_scalar(b, CM_FLOAT, 0));
-    scores = cm_emit(b, "Where", blind, zero, cm_emit(b, "Add", scores, bias));
-    return cm_emit(b, "Where", blind, zero,
-                   cm_emit_with(b, "Softmax", CM_ATTRIBUTES(axis), scores));
-}
-
-/* Summed over the axes that the mask does not have, or has once: which, its shape tells. */
-static cm_value sum_like_mask(struct cm_body *b, cm_value slopes, cm_value mask)
-{
-    struct cm_arena *arena = cm_builder_arena(&b->build);
-    const int missing = 4 - cm_builder_type(&b->build, mask)->rank;
-    const int64_t ones[4] = {1, 1, 1, 1};
-    const cm_value shape = cm_emit(b, "Shape", mask);
-    cm_value whole = shape;
-    if (missing > 0)
-        whole = cm_emit_with(b, "Concat", CM_ATTRIBUTES(cm_attr_int(arena, "axis", 0)),
-                             cm_build_int64s(&b->build, (size_t)missing, ones), shape);
-    const cm_value once = cm_emit(b, "NonZero", cm_emit(b, "Equal", whole, cm_emit_int64s(b, 1)));
-    const cm_value axes = cm_emit(b, "Reshape", once, cm_emit_int64s(b, -1));
-    const struct cm_attribute_proto noop = cm_attr_int(arena, "noop_with_empty_axes", 1);
-    const struct cm_attribute_proto allowzero = cm_attr_int(arena, "allowzero", 1);
-    return cm_emit_with(b, "Reshape", CM_ATTRIBUTES(allowzero),
-                        cm_emit_with(b, "ReduceSum", CM_ATTRIBUTES(noop), slopes, axes), shape);
-}
-
-static cm_value scale_of(struct cm_body *b, cm_value q)
-{
-    struct cm_arena *arena = cm_builder_arena(&b->build);
-    const struct cm_type *type = cm_builder_type(&b->build, q);
+    const struct cm_type *q = cm_builder_type(&b->build, cm_body_input(b, Q));
     if (cm_node_has_attr(b->node, "scale"))
-        return cm_emit_scalar(b, type->dtype, (double)cm_node_float(b->node, "scale"));
-    if (cm_dim_known(type->dims[SIZE]))
-        return cm_emit_scalar(b, type->dtype, 1 / sqrt((double)type->dims[SIZE].value));
-    const cm_value size =
-        cm_emit_with(b, "Shape", CM_ATTRIBUTES(cm_attr_int(arena, "start", SIZE)), q);
-    const cm_value number =
-        cm_emit_with(b, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", type->dtype)),
-                     cm_emit(b, "Squeeze", size));
-    return cm_emit(b, "Reciprocal", cm_emit(b, "Sqrt", number));
+        return "like(Q, scale)";
+    if (!cm_dim_known(q->dims[SIZE]))
+        return "Reciprocal(Sqrt(cast(Squeeze(Shape<start=3>(Q)), Q)))";
+    return cm_str_text(cm_arena_printf(cm_builder_arena(&b->build), "like(Q, %.17g)",
+                                       1 / sqrt((double)q->dims[SIZE].value)));
+}
+
+/* What is added to the scores, as statements: the mask, and what keeps queries from later keys. */
+static const char *bias_text(struct cm_body *b)
+{
+    const cm_value mask = cm_body_input(b, MASK);
+    const bool causal = cm_node_int(b->node, "is_causal") != 0;
+    const char *const given = !mask ? ""
+                              : cm_builder_type(&b->build, mask)->dtype == CM_BOOL
+                                  ? "mask = Where(attn_mask, like(Q, 0), like(Q, -inf));"
+                                  : "mask = attn_mask;";
+    const char *const all =
+        !causal ? (mask ? "bias = mask;" : "")
+                : "shape = Shape<start=2>(scores);"
+                  "causal = Trilu<upper=1>(Expand(like(Q, -inf), shape), int64(1));";
+    return cm_str_text(cm_arena_printf(cm_builder_arena(&b->build), "%s %s %s", given, all,
+                                       !causal ? ""
+                                       : mask  ? "bias = causal + mask;"
+                                               : "bias = causal;"));
+}
+
+/* The gradient of the mask, summed over the axes that it does not have, or has once: which, its
+ * shape tells. */
+static const char *mask_text(struct cm_body *b)
+{
+    if (!cm_body_wants(b, D_MASK))
+        return "";
+    const int missing = 4 - cm_builder_type(&b->build, cm_body_input(b, MASK))->rank;
+    return cm_str_text(cm_arena_printf(
+        cm_builder_arena(&b->build),
+        "like_mask = Shape(attn_mask); whole = %s;"
+        "axes = Reshape(NonZero(Equal(whole, [1])), [-1]);"
+        "dMask = Reshape<allowzero=1>(ReduceSum<noop_with_empty_axes=1>(slopes, axes), like_mask)",
+        missing == 0   ? "like_mask"
+        : missing == 1 ? "Concat<axis=0>([1], like_mask)"
+        : missing == 2 ? "Concat<axis=0>([1, 1], like_mask)"
+                       : "Concat<axis=0>([1, 1, 1], like_mask)"));
 }
 
 static enum cm_status grad_body(struct cm_body *b)
 {
-    const cm_value dy = cm_body_input(b, DY), q = cm_body_input(b, Q), k = cm_body_input(b, K),
-                   v = cm_body_input(b, V), mask = cm_body_input(b, MASK);
-    const struct cm_type *type = cm_builder_type(&b->build, q);
     for (int i = Q; i <= MASK; i++)
         if (cm_body_input(b, i) &&
             cm_builder_type(&b->build, cm_body_input(b, i))->rank == CM_RANK_UNKNOWN)
             return cm_body_decline(b, "the rank of operand %d is not known", i);
-    const cm_value scale = scale_of(b, q);
-    const cm_value scores = cm_emit(b, "Mul", cm_emit(b, "MatMul", q, transposed(b, k)), scale);
-    const cm_value weights = weights_of(b, scores, type->dtype);
-    const cm_value d_weights = cm_emit(b, "MatMul", dy, transposed(b, v));
-    const cm_value sum =
-        cm_emit(b, "ReduceSum", cm_emit(b, "Mul", d_weights, weights), cm_emit_int64s(b, -1));
-    const cm_value slopes = cm_emit(b, "Mul", weights, cm_emit(b, "Sub", d_weights, sum));
-    const cm_value scaled = cm_emit(b, "Mul", slopes, scale);
-    CM_TRY(cm_body_return(b, D_Q, cm_emit(b, "MatMul", scaled, k)));
-    CM_TRY(cm_body_return(b, D_K, cm_emit(b, "MatMul", transposed(b, scaled), q)));
-    CM_TRY(cm_body_return(b, D_V, cm_emit(b, "MatMul", transposed(b, weights), dy)));
-    if (!cm_body_wants(b, D_MASK))
-        return CM_OK;
-    return cm_body_return(b, D_MASK, sum_like_mask(b, slopes, mask));
+    /* Rows that may see nothing have weights of 0; these take part as zeros, so that no NaN comes
+     * up on the way there or back. */
+    const char *const weights =
+        cm_body_input(b, MASK) || cm_node_int(b->node, "is_causal")
+            ? "zero = like(Q, 0); never = like(Q, -inf);"
+              "count = ReduceSum(float(Greater(bias, never)), [-1]); blind = Equal(count, 0);"
+              "seen = Where(blind, zero, scores + bias);"
+              "weights = Where(blind, zero, Softmax<axis=-1>(seen));"
+            : "weights = Softmax<axis=-1>(scores);";
+    return cm_body_formula(
+        b,
+        "t(x) = Transpose<perm=[0, 1, 3, 2]>(x); scale = %s; scores = MatMul(Q, t(K)) * scale; %s "
+        "%s"
+        "d_weights = MatMul(dY, t(V)); sum = ReduceSum(d_weights * weights, [-1]);"
+        "slopes = weights * (d_weights - sum); scaled = slopes * scale; dQ = MatMul(scaled, K);"
+        "dK = MatMul(t(scaled), Q); dV = MatMul(t(weights), dY); %s",
+        scale_text(b), bias_text(b), weights, mask_text(b));
 }
 
 /* Five products: the scores again, and one for each of dP, dQ, dK, dV. */
@@ -443,26 +407,9 @@ bool cm_attention_grad_fits(const struct cm_node *node)
 
 enum cm_status cm_attention_grad(struct cm_grad *g)
 {
-    struct cm_arena *arena = cm_builder_arena(&g->build);
-    const bool wants_mask = cm_grad_wants(g, CM_ATTENTION_MASK);
-    cm_value inputs[MASK + 1] = {cm_grad_incoming(g, 0)}, results[D_MASK + 1] = {0};
-    struct cm_attribute_proto attributes[2];
-    size_t n_attributes = 0;
-    attributes[n_attributes++] = cm_attr_int(arena, "is_causal", cm_node_int(g->node, "is_causal"));
-    if (cm_node_has_attr(g->node, "scale"))
-        attributes[n_attributes++] = cm_attr_float(arena, "scale", cm_node_float(g->node, "scale"));
-    for (int i = CM_ATTENTION_QUERY; i <= CM_ATTENTION_MASK; i++)
-        inputs[Q + i] = cm_grad_input(g, i);
-    cm_build(&g->build, &(struct cm_emission){.op = "ai.cameo::AttentionGrad",
-                                              .inputs = inputs,
-                                              .n_inputs = inputs[MASK] ? MASK + 1 : MASK,
-                                              .attributes = attributes,
-                                              .n_attributes = n_attributes,
-                                              .n_outputs = wants_mask ? D_MASK + 1 : D_MASK,
-                                              .outputs = results});
-    CM_TRY(g->build.status);
-    for (int i = CM_ATTENTION_QUERY; i <= (wants_mask ? CM_ATTENTION_MASK : CM_ATTENTION_VALUE);
-         i++)
-        CM_TRY(cm_grad_set(g, i, results[i]));
-    return CM_OK;
+    return cm_grad_formula(
+        g, cm_grad_wants(g, CM_ATTENTION_MASK)
+               ? "dQ, dK, dV, d_attn_mask ="
+                 "  ai.cameo::AttentionGrad<is_causal, scale>(dY, Q, K, V, attn_mask)"
+               : "dQ, dK, dV = ai.cameo::AttentionGrad<is_causal, scale>(dY, Q, K, V, attn_mask)");
 }

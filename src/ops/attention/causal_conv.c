@@ -2,6 +2,7 @@
  * what came before the input too. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
+#include "graph/formula.h"
 #include "graph/op.h"
 #include "tensor/line.h"
 
@@ -110,30 +111,18 @@ static enum cm_status causal_run(struct cm_call *call)
 
 static enum cm_status causal_body(struct cm_body *b)
 {
-    const cm_value x = cm_body_input(b, X), bias = cm_body_input(b, BIAS);
-    const cm_value past = cm_body_input(b, PAST);
     const struct cm_type *w = cm_builder_type(&b->build, cm_body_input(b, W));
-    struct cm_arena *arena = cm_builder_arena(&b->build);
     if (w->rank != 3 || !cm_dim_known(w->dims[0]) || !cm_dim_known(w->dims[2]))
         return cm_body_decline(b, "the sizes of its kernels are not known");
-    const struct cm_attribute_proto axis = cm_attr_int(arena, "axis", 2);
-    const cm_value whole =
-        past ? cm_emit_with(b, "Concat", CM_ATTRIBUTES(axis), past, x)
-             : cm_emit(b, "Pad", x, cm_emit_int64s(b, 0, 0, w->dims[2].value - 1, 0, 0, 0));
-    const struct cm_attribute_proto group = cm_attr_int(arena, "group", w->dims[0].value);
-    cm_value y =
-        bias ? cm_emit_with(b, "Conv", CM_ATTRIBUTES(group), whole, cm_body_input(b, W), bias)
-             : cm_emit_with(b, "Conv", CM_ATTRIBUTES(group), whole, cm_body_input(b, W));
-    if (activation(b->node) == 1)
-        y = cm_emit(b, "Mul", y, cm_emit(b, "Sigmoid", y));
-    CM_TRY(cm_body_return(b, 0, y));
-    if (!cm_body_wants(b, 1))
-        return CM_OK;
-    const cm_value length =
-        cm_emit_with(b, "Shape", CM_ATTRIBUTES(cm_attr_int(arena, "start", 2)), x);
-    const cm_value end =
-        cm_emit_with(b, "Shape", CM_ATTRIBUTES(cm_attr_int(arena, "start", 2)), whole);
-    return cm_body_return(b, 1, cm_emit(b, "Slice", whole, length, end, cm_emit_int64s(b, 2)));
+    return cm_body_formula(
+        b, "before = %lld; whole = %s; y = Conv<group=%lld>(whole, weight, bias); output = %s; %s",
+        (long long)w->dims[2].value - 1,
+        cm_body_input(b, PAST) ? "Concat<axis=2>(past_state, input)"
+                               : "Pad(input, [0, 0, before, 0, 0, 0])",
+        (long long)w->dims[0].value, activation(b->node) == 1 ? "y * Sigmoid(y)" : "y",
+        cm_body_wants(b, 1) ? "length = Shape<start=2>(input); end = Shape<start=2>(whole);"
+                              "present_state = Slice(whole, length, end, [2])"
+                            : "");
 }
 
 CM_OP(CausalConvWithState, .infer = causal_infer, .prepare = causal_prepare, .run = causal_run,

@@ -2,6 +2,7 @@
  * kernel: its body puts those graphs where they belong. */
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/clone.h"
+#include "graph/formula.h"
 #include "graph/op.h"
 
 #include <math.h>
@@ -71,14 +72,6 @@ struct pieces {
     struct cm_arena *arena;
 };
 
-static cm_value cast(const struct pieces *p, cm_value x, enum cm_dtype to)
-{
-    const struct cm_type *type = cm_builder_type(&p->b->build, x);
-    if (!type || type->dtype == to)
-        return x;
-    return cm_emit_with(p->b, "Cast", CM_ATTRIBUTES(cm_attr_int(p->arena, "to", to)), x);
-}
-
 static cm_value shape_part(const struct pieces *p, cm_value x, int64_t from, int64_t to)
 {
     return cm_emit_with(
@@ -111,10 +104,10 @@ static cm_value root_of_scale(const struct pieces *p, cm_value q)
     const enum cm_dtype wide = type == CM_DOUBLE ? CM_DOUBLE : CM_FLOAT;
     if (cm_node_has_attr(p->b->node, "scale"))
         return cm_emit_scalar(p->b, type, sqrt((double)cm_node_float(p->b->node, "scale")));
-    const cm_value size =
-        cast(p, cm_emit(p->b, "Squeeze", shape_part(p, q, 3, 4), cm_emit_int64s(p->b, 0)), wide);
+    const cm_value size = cm_emit_cast(
+        p->b, cm_emit(p->b, "Squeeze", shape_part(p, q, 3, 4), cm_emit_int64s(p->b, 0)), wide);
     const cm_value root = cm_emit(p->b, "Sqrt", cm_emit(p->b, "Sqrt", size));
-    return cast(p, cm_emit(p->b, "Reciprocal", root), type);
+    return cm_emit_cast(p->b, cm_emit(p->b, "Reciprocal", root), type);
 }
 
 /* Queries that share a head of keys are more rows of one matrix. */
@@ -138,15 +131,15 @@ static enum cm_status flex_body(struct cm_body *b)
     const cm_value product = cm_emit(b, "MatMul", rows, across);
     const cm_value by_queries = shape_part(&p, q, 0, 3);
     cm_value scores = cm_emit(b, "Reshape", product, join(&p, by_queries, shape_part(&p, k, 2, 3)));
-    scores = through(&p, "score_mod", cast(&p, scores, inner));
+    scores = through(&p, "score_mod", cm_emit_cast(b, scores, inner));
     cm_value weights =
         cm_emit_with(b, "Softmax", CM_ATTRIBUTES(cm_attr_int(p.arena, "axis", -1)), scores);
     weights = through(&p, "prob_mod", weights);
     weights = cm_emit(b, "Reshape", weights, join(&p, by_keys, shape_part(&p, k, 2, 3)));
-    const cm_value y = cm_emit(b, "MatMul", weights, cast(&p, v, inner));
+    const cm_value y = cm_emit(b, "MatMul", weights, cm_emit_cast(b, v, inner));
     const cm_value shaped = cm_emit(b, "Reshape", y, join(&p, by_queries, shape_part(&p, v, 3, 4)));
     CM_TRY(b->build.status);
-    return cm_body_return(b, 0, cast(&p, shaped, cm_builder_type(&b->build, v)->dtype));
+    return cm_body_return(b, 0, cm_emit_cast(b, shaped, cm_builder_type(&b->build, v)->dtype));
 }
 
 CM_OP_IN(ai_onnx_preview, "ai.onnx.preview", FlexAttention, .infer = flex_infer, .body = flex_body);

@@ -1,6 +1,7 @@
 /* RotaryEmbedding: pairs of elements of each head turned by an angle that depends on the position.
  */
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/formula.h"
 #include "graph/op.h"
 #include "graph/require.h"
 #include "ops/attention/heads.h"
@@ -122,67 +123,32 @@ static enum cm_status rotary_run(struct cm_call *call)
     return CM_OK;
 }
 
-static cm_value cut(struct cm_body *b, cm_value x, cm_value from, cm_value to, int64_t step)
-{
-    return cm_emit(b, "Slice", x, from, to, cm_emit_int64s(b, -1), cm_emit_int64s(b, step));
-}
-
-static cm_value join(struct cm_body *b, cm_value x, cm_value y)
-{
-    struct cm_arena *arena = cm_builder_arena(&b->build);
-    return cm_emit_with(b, "Concat", CM_ATTRIBUTES(cm_attr_int(arena, "axis", -1)), x, y);
-}
-
-/* A cache's rows for every position, with an axis for the heads: (batch, 1, length, half). */
-static cm_value cache_rows(struct cm_body *b, int i)
-{
-    cm_value cache = cm_body_input(b, i);
-    if (cm_body_input(b, 3))
-        cache = cm_emit(b, "Gather", cache, cm_body_input(b, 3));
-    return cm_emit(b, "Unsqueeze", cache, cm_emit_int64s(b, 1));
-}
-
-/* Turned halves, or turned pairs side by side, and what is not turned behind them. */
+/* Turned halves, or turned pairs side by side, and what is not turned behind them. A cache's rows
+ * for every position get an axis for the heads: (batch, 1, length, half). */
 static enum cm_status rotary_body(struct cm_body *b)
 {
-    static const int64_t heads_first[] = {0, 2, 1, 3};
-    struct cm_arena *arena = cm_builder_arena(&b->build);
-    const struct cm_attribute_proto perm = cm_attr_ints(arena, "perm", 4, heads_first);
     const int rank = cm_builder_type(&b->build, cm_body_input(b, 0))->rank;
     const bool interleaved = cm_node_int(b->node, "interleaved") != 0;
-    cm_value x = cm_body_input(b, 0);
     if (rank == CM_RANK_UNKNOWN)
         return cm_body_decline(b, "the rank of input 0 is not known");
-    if (rank == 3) {
-        const int64_t heads = cm_node_int(b->node, "num_heads");
-        x = cm_emit(b, "Reshape", x, cm_emit_int64s(b, 0, 0, heads, -1));
-        x = cm_emit_with(b, "Transpose", CM_ATTRIBUTES(perm), x);
-    }
-    const cm_value half = cm_emit_with(b, "Shape", CM_ATTRIBUTES(cm_attr_int(arena, "start", -1)),
-                                       cm_body_input(b, 1));
-    const cm_value zero = cm_emit_int64s(b, 0), one = cm_emit_int64s(b, 1);
-    const cm_value end = cm_emit(b, "Add", half, half);
-    const cm_value first = interleaved ? cut(b, x, zero, end, 2) : cut(b, x, zero, half, 1);
-    const cm_value second = interleaved ? cut(b, x, one, end, 2) : cut(b, x, half, end, 1);
-    const cm_value cosines = cache_rows(b, 1), sines = cache_rows(b, 2);
-    cm_value real =
-        cm_emit(b, "Sub", cm_emit(b, "Mul", cosines, first), cm_emit(b, "Mul", sines, second));
-    cm_value imaginary =
-        cm_emit(b, "Add", cm_emit(b, "Mul", sines, first), cm_emit(b, "Mul", cosines, second));
-    if (interleaved) {
-        real = cm_emit(b, "Unsqueeze", real, cm_emit_int64s(b, 4));
-        imaginary = cm_emit(b, "Unsqueeze", imaginary, cm_emit_int64s(b, 4));
-    }
-    cm_value y = join(b, real, imaginary);
-    if (interleaved)
-        y = cm_emit(b, "Reshape", y, cm_emit_int64s(b, 0, 0, 0, -1));
-    if (cm_node_int(b->node, "rotary_embedding_dim") != 0)
-        y = join(b, y, cut(b, x, end, cm_emit_int64s(b, INT64_MAX), 1));
-    if (rank == 3) {
-        y = cm_emit_with(b, "Transpose", CM_ATTRIBUTES(perm), y);
-        y = cm_emit(b, "Reshape", y, cm_emit_int64s(b, 0, 0, -1));
-    }
-    return cm_body_return(b, 0, y);
+    return cm_body_formula(
+        b,
+        "swap(t) = Transpose<perm=[0, 2, 1, 3]>(t); x = %s; half = Shape<start=-1>(cos_cache);"
+        "zero = [0]; one = [1]; end = half + half; join(t, u) = Concat<axis=-1>(t, u);"
+        "cut(from, to, step) = Slice(x, from, to, [-1], [step]); rows(cache) = Unsqueeze(%s, [1]);"
+        "%s"
+        "cosines = rows(cos_cache); sines = rows(sin_cache);"
+        "real = cosines * first - sines * second; imaginary = sines * first + cosines * second;"
+        "y = %s; y = %s; Y = %s",
+        rank == 3 ? "swap(Reshape(X, [0, 0, num_heads, -1]))" : "X",
+        cm_body_input(b, 3) ? "Gather(cache, position_ids)" : "cache",
+        interleaved ? "first = cut(zero, end, 2); second = cut(one, end, 2);"
+                    : "first = cut(zero, half, 1); second = cut(half, end, 1);",
+        interleaved
+            ? "Reshape(join(Unsqueeze(real, [4]), Unsqueeze(imaginary, [4])), [0, 0, 0, -1])"
+            : "join(real, imaginary)",
+        cm_node_int(b->node, "rotary_embedding_dim") ? "join(y, cut(end, [inf], 1))" : "y",
+        rank == 3 ? "Reshape(swap(y), [0, 0, -1])" : "y");
 }
 
 static void rotary_require(struct cm_require *r)

@@ -1,5 +1,6 @@
 /* CenterCropPad: axes cut or padded with zeros at both ends until they have the sizes asked for. */
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/formula.h"
 #include "graph/require.h"
 #include "ops/common/move.h"
 
@@ -81,15 +82,11 @@ static enum cm_status crop_run(struct cm_call *call)
 /* Cutting and padding are each other's transpose: the centre of an axis stays where it is. */
 static enum cm_status crop_grad(struct cm_grad *g)
 {
-    const struct cm_int64s axes = cm_node_ints(g->node, "axes");
-    struct cm_arena *arena = cm_builder_arena(&g->build);
-    const cm_value dy = cm_grad_incoming(g, 0), shape = cm_emit(g, "Shape", cm_grad_input(g, 0));
-    if (!cm_node_has_attr(g->node, "axes"))
-        return cm_grad_set(g, 0, cm_emit(g, "CenterCropPad", dy, shape));
-    const struct cm_attribute_proto same = cm_attr_ints(arena, "axes", axes.count, axes.items);
-    const cm_value part =
-        cm_emit(g, "Gather", shape, cm_build_int64s(&g->build, axes.count, axes.items));
-    return cm_grad_set(g, 0, cm_emit_with(g, "CenterCropPad", CM_ATTRIBUTES(same), dy, part));
+    return cm_grad_formula(g,
+                           cm_node_has_attr(g->node, "axes")
+                               ? "shape = Shape(input_data); part = Gather(shape, axes);"
+                                 "d_input_data = CenterCropPad<axes>(d_output_data, part)"
+                               : "d_input_data = CenterCropPad(d_output_data, Shape(input_data))");
 }
 
 /* Of the sizes at hand and those asked for, what is to be cut or added in all, and half of it

@@ -2,6 +2,7 @@
  * offset and weighted by a mask. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
+#include "graph/formula.h"
 #include "ops/common/gemm.h"
 #include "ops/common/reals.h"
 #include "ops/common/window.h"
@@ -265,14 +266,6 @@ static cm_value join(const struct pieces *p, cm_value a, cm_value b)
     return cm_emit_with(p->b, "Concat", CM_ATTRIBUTES(cm_attr_int(p->arena, "axis", 0)), a, b);
 }
 
-static cm_value cast(const struct pieces *p, cm_value x, enum cm_dtype to)
-{
-    const struct cm_type *type = cm_builder_type(&p->b->build, x);
-    if (!type || type->dtype == to)
-        return x;
-    return cm_emit_with(p->b, "Cast", CM_ATTRIBUTES(cm_attr_int(p->arena, "to", to)), x);
-}
-
 /* How many elements a list of dimensions stands for, as a list of one. */
 static cm_value product(const struct pieces *p, cm_value dims)
 {
@@ -307,7 +300,7 @@ static cm_value resting_places(const struct pieces *p, int axis)
     const cm_value moves =
         cm_emit(p->b, "Unsqueeze", cm_build_int64s(&p->b->build, (size_t)p->taps, steps),
                 cm_emit_int64s(p->b, 1));
-    return cast(p, cm_emit(p->b, "Add", at, moves), p->wide);
+    return cm_emit_cast(p->b, cm_emit(p->b, "Add", at, moves), p->wide);
 }
 
 /* The columns: (N, group, depth * taps, places). */
@@ -315,16 +308,16 @@ static cm_value columns(const struct pieces *p)
 {
     const cm_value x = cm_body_input(p->b, X), mask = cm_body_input(p->b, MASK);
     const cm_value area = product(p, shape_part(p, x, 2, p->axes + 2));
-    const cm_value image =
-        cast(p,
-             cm_emit(p->b, "Reshape", x,
-                     join(p, cm_emit_int64s(p->b, -1, p->channels / p->offset_group), area)),
-             p->wide);
+    const cm_value image = cm_emit_cast(
+        p->b,
+        cm_emit(p->b, "Reshape", x,
+                join(p, cm_emit_int64s(p->b, -1, p->channels / p->offset_group), area)),
+        p->wide);
     const cm_value moves =
-        cast(p,
-             cm_emit(p->b, "Reshape", cm_body_input(p->b, OFFSET),
-                     join(p, cm_emit_int64s(p->b, -1, p->taps, p->axes), p->places)),
-             p->wide);
+        cm_emit_cast(p->b,
+                     cm_emit(p->b, "Reshape", cm_body_input(p->b, OFFSET),
+                             join(p, cm_emit_int64s(p->b, -1, p->taps, p->axes), p->places)),
+                     p->wide);
     const cm_value flat = join(p, cm_emit_int64s(p->b, -1),
                                cm_emit(p->b, "Mul", p->places, cm_emit_int64s(p->b, p->taps)));
     cm_value at[MOST_AXES], lengths[MOST_AXES], sizes[MOST_AXES];
@@ -335,11 +328,11 @@ static cm_value columns(const struct pieces *p)
         at[a] = cm_emit(p->b, "Reshape", cm_emit(p->b, "Add", move, resting_places(p, a)), flat);
         sizes[a] =
             cm_emit(p->b, "Squeeze", shape_part(p, x, a + 2, a + 3), cm_emit_int64s(p->b, 0));
-        lengths[a] = cast(p, sizes[a], p->wide);
+        lengths[a] = cm_emit_cast(p->b, sizes[a], p->wide);
     }
     cm_value v = cm_sampler_build(&p->b->build, &sampler, image, p->axes, at, lengths, sizes);
     if (mask) {
-        const cm_value factors = cm_emit(p->b, "Reshape", cast(p, mask, p->wide), flat);
+        const cm_value factors = cm_emit(p->b, "Reshape", cm_emit_cast(p->b, mask, p->wide), flat);
         v = cm_emit(p->b, "Mul", v, cm_emit(p->b, "Unsqueeze", factors, cm_emit_int64s(p->b, 1)));
     }
     return cm_emit(
@@ -374,7 +367,7 @@ static enum cm_status deform_body(struct cm_body *b)
     const cm_value dims = shape_part(&p, cm_body_input(b, OFFSET), 2, p.axes + 2);
     p.places = product(&p, dims);
     const cm_value rows =
-        cm_emit(b, "Reshape", cast(&p, w, p.wide), cm_emit_int64s(b, p.group, -1, inputs));
+        cm_emit(b, "Reshape", cm_emit_cast(b, w, p.wide), cm_emit_int64s(b, p.group, -1, inputs));
     cm_value y = cm_emit(b, "MatMul", rows, columns(&p));
     y = cm_emit(b, "Reshape", y,
                 join(&p, join(&p, shape_part(&p, x, 0, 1), cm_emit_int64s(b, -1)), dims));
@@ -383,10 +376,10 @@ static enum cm_status deform_body(struct cm_body *b)
         for (int i = 0; i < p.axes; i++)
             behind[i] = i + 1;
         y = cm_emit(b, "Add", y,
-                    cm_emit(b, "Unsqueeze", cast(&p, bias, p.wide),
+                    cm_emit(b, "Unsqueeze", cm_emit_cast(b, bias, p.wide),
                             cm_build_int64s(&b->build, (size_t)p.axes, behind)));
     }
-    return cm_body_return(b, 0, cast(&p, y, type->dtype));
+    return cm_body_return(b, 0, cm_emit_cast(b, y, type->dtype));
 }
 
 CM_OP(DeformConv, .infer = deform_infer, .prepare = deform_prepare, .run = deform_run,

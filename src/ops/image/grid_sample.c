@@ -1,6 +1,7 @@
 /* GridSample: an image read at the places a grid gives. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
+#include "graph/formula.h"
 #include "graph/require.h"
 #include "ops/common/move.h"
 #include "ops/common/reals.h"
@@ -185,15 +186,6 @@ static enum cm_status grid_sample_run(struct cm_call *call)
     return CM_OK;
 }
 
-static cm_value cast(struct cm_body *b, cm_value x, enum cm_dtype to)
-{
-    struct cm_arena *arena = cm_builder_arena(&b->build);
-    const struct cm_type *type = cm_builder_type(&b->build, x);
-    if (!type || type->dtype == to)
-        return x;
-    return cm_emit_with(b, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", to)), x);
-}
-
 static cm_value shape_part(struct cm_body *b, cm_value x, int64_t from, int64_t to)
 {
     struct cm_arena *arena = cm_builder_arena(&b->build);
@@ -253,12 +245,12 @@ static enum cm_status grid_sample_body(struct cm_body *b)
     const int axes = rank - 2;
     cm_value image = cm_emit(b, "Reshape", x, cm_emit_int64s(b, 0, 0, -1));
     if (!nearest)
-        image = cast(b, image, wide);
+        image = cm_emit_cast(b, image, wide);
     const cm_value flat =
-        cast(b, cm_emit(b, "Reshape", grid, cm_emit_int64s(b, 0, -1, axes)), wide);
+        cm_emit_cast(b, cm_emit(b, "Reshape", grid, cm_emit_int64s(b, 0, -1, axes)), wide);
     for (int a = 0; a < axes; a++) {
         sizes[a] = cm_emit(b, "Squeeze", shape_part(b, x, a + 2, a + 3), cm_emit_int64s(b, 0));
-        lengths[a] = cast(b, sizes[a], wide);
+        lengths[a] = cm_emit_cast(b, sizes[a], wide);
         at[a] = places(b, flat, axes - 1 - a, sampler.align_corners, lengths[a]);
     }
     cm_value y = cm_sampler_build(&b->build, &sampler, image, axes, at, lengths, sizes);
@@ -266,7 +258,7 @@ static enum cm_status grid_sample_body(struct cm_body *b)
         y = to_whole(b, y, type->dtype);
     const cm_value shape = cm_emit_with(b, "Concat", CM_ATTRIBUTES(cm_attr_int(arena, "axis", 0)),
                                         shape_part(b, x, 0, 2), shape_part(b, grid, 1, rank - 1));
-    return cm_body_return(b, 0, cast(b, cm_emit(b, "Reshape", y, shape), type->dtype));
+    return cm_body_return(b, 0, cm_emit_cast(b, cm_emit(b, "Reshape", y, shape), type->dtype));
 }
 
 static void grid_sample_require(struct cm_require *r)

@@ -6,72 +6,32 @@
  * a choice, and ONNX says so of MaxRoiPool, other frameworks of RoiAlign too. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
+#include "graph/formula.h"
 #include "ops/image/regions.h"
 #include "tensor/half.h"
 #include "tensor/line.h"
 
 /* ---- rules ---- */
 
-enum { N_ALIGN_ATTRIBUTES = 5 };
-
-static void align_attributes(struct cm_grad *g, struct cm_attribute_proto *out)
-{
-    static const char *const ints[] = {"output_height", "output_width", "sampling_ratio"};
-    struct cm_arena *arena = cm_builder_arena(&g->build);
-    for (int i = 0; i < 3; i++)
-        out[i] = cm_attr_int(arena, ints[i], cm_node_int(g->node, ints[i]));
-    out[3] = cm_attr_float(arena, "spatial_scale", cm_node_float(g->node, "spatial_scale"));
-    out[4] = cm_attr_str(arena, "coordinate_transformation_mode",
-                         cm_node_str(g->node, "coordinate_transformation_mode"));
-}
-
+#define ALIGN_ATTRIBUTES                                                                           \
+    "<output_height, output_width, sampling_ratio, spatial_scale, coordinate_transformation_mode>"
 /* The gradient goes to the pixels of the maxima, each as much as it counted. */
-static cm_value to_maxima(struct cm_grad *g, const cm_value maxima[2])
-{
-    const cm_value weighted = cm_emit(g, "Mul", cm_grad_incoming(g, 0), maxima[1]);
-    return cm_emit(g, "ai.cameo::MaxPoolGrad", weighted, maxima[0],
-                   cm_emit(g, "Shape", cm_grad_input(g, 0)));
-}
+#define TO_MAXIMA "dX = ai.cameo::MaxPoolGrad(dY * weight, at, Shape(X))"
 
 enum cm_status cm_align_grad(struct cm_grad *g)
 {
-    const cm_value x = cm_grad_input(g, 0), rois = cm_grad_input(g, 1), of = cm_grad_input(g, 2);
-    struct cm_attribute_proto attributes[N_ALIGN_ATTRIBUTES];
-    align_attributes(g, attributes);
-    struct cm_emission emission = {.attributes = attributes, .n_attributes = N_ALIGN_ATTRIBUTES};
-    if (cm_str_is(cm_node_str(g->node, "mode"), "max")) {
-        const cm_value inputs[] = {x, rois, of};
-        cm_value maxima[2] = {0};
-        emission.op = "ai.cameo::RoiAlignMaxima";
-        emission.inputs = inputs;
-        emission.n_inputs = 3;
-        emission.n_outputs = 2;
-        emission.outputs = maxima;
-        cm_build(&g->build, &emission);
-        return cm_grad_set(g, 0, to_maxima(g, maxima));
-    }
-    const cm_value inputs[] = {cm_grad_incoming(g, 0), rois, of, cm_emit(g, "Shape", x)};
-    emission.op = "ai.cameo::RoiAlignGrad";
-    emission.inputs = inputs;
-    emission.n_inputs = 4;
-    return cm_grad_set(g, 0, cm_build(&g->build, &emission));
+    return cm_grad_formula(g, cm_str_is(cm_node_str(g->node, "mode"), "max")
+                                  ? "at, weight = ai.cameo::RoiAlignMaxima" ALIGN_ATTRIBUTES
+                                    "(X, rois, batch_indices);" TO_MAXIMA
+                                  : "dX = ai.cameo::RoiAlignGrad" ALIGN_ATTRIBUTES
+                                    "(dY, rois, batch_indices, Shape(X))");
 }
 
 enum cm_status cm_pool_regions_grad(struct cm_grad *g)
 {
-    struct cm_arena *arena = cm_builder_arena(&g->build);
-    const struct cm_int64s size = cm_node_ints(g->node, "pooled_shape");
-    cm_value maxima[2] = {0};
-    cm_build(&g->build,
-             &(struct cm_emission){
-                 .op = "ai.cameo::MaxRoiPoolMaxima",
-                 CM_INPUTS(cm_grad_input(g, 0), cm_grad_input(g, 1)),
-                 CM_ATTRIBUTES(cm_attr_ints(arena, "pooled_shape", size.count, size.items),
-                               cm_attr_float(arena, "spatial_scale",
-                                             cm_node_float(g->node, "spatial_scale"))),
-                 .n_outputs = 2,
-                 .outputs = maxima});
-    return cm_grad_set(g, 0, to_maxima(g, maxima));
+    return cm_grad_formula(
+        g,
+        "at, weight = ai.cameo::MaxRoiPoolMaxima<pooled_shape, spatial_scale>(X, rois);" TO_MAXIMA);
 }
 
 /* ---- ai.cameo::RoiAlignGrad (dY, rois, batch_indices, X_shape) -> dX ---- */
@@ -197,19 +157,7 @@ static enum cm_status spread_run(struct cm_call *call)
 }
 
 /* Linear in dY: its own gradient is the forward operator. */
-static enum cm_status spread_grad(struct cm_grad *g)
-{
-    const cm_value inputs[] = {cm_grad_incoming(g, 0), cm_grad_input(g, 1), cm_grad_input(g, 2)};
-    struct cm_attribute_proto attributes[N_ALIGN_ATTRIBUTES];
-    align_attributes(g, attributes);
-    return cm_grad_set(
-        g, 0,
-        cm_build(&g->build, &(struct cm_emission){.op = "RoiAlign",
-                                                  .inputs = inputs,
-                                                  .n_inputs = 3,
-                                                  .attributes = attributes,
-                                                  .n_attributes = N_ALIGN_ATTRIBUTES}));
-}
+CM_GRADIENT(spread_grad, "d_dY = RoiAlign" ALIGN_ATTRIBUTES "(d_dX, rois, batch_indices)")
 
 CM_OP_IN(cameo, "ai.cameo", RoiAlignGrad, .infer = spread_infer, .prepare = spread_prepare,
          .run = spread_run, .grad = spread_grad, .body = cm_align_grad_body);

@@ -1,6 +1,7 @@
 /* The gradient of BatchNormalization: one operator where the statistics are those of the batch,
  * else nodes. */
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/formula.h"
 #include "graph/op.h"
 #include "ops/norm/norm_grad.h"
 #include "tensor/line.h"
@@ -185,19 +186,6 @@ enum cm_status cm_batch_norm_grad(struct cm_grad *g)
 {
     if (cm_node_int(g->node, "training_mode") == 0)
         return fixed_grad(g);
-    struct cm_arena *arena = cm_builder_arena(&g->build);
-    const struct cm_attribute_proto epsilon =
-        cm_attr_float(arena, "epsilon", cm_node_float(g->node, "epsilon"));
-    cm_value results[3] = {0};
-    cm_build(&g->build, &(struct cm_emission){.op = "ai.cameo::BatchNormalizationGrad",
-                                              CM_INPUTS(cm_grad_incoming(g, 0), cm_grad_input(g, 0),
-                                                        cm_grad_input(g, 1)),
-                                              .attributes = &epsilon,
-                                              .n_attributes = 1,
-                                              .n_outputs = CM_COUNT(results),
-                                              .outputs = results});
-    CM_TRY(g->build.status);
-    for (int i = 0; i < 3; i++)
-        CM_TRY(cm_grad_set(g, i, results[i]));
-    return CM_OK;
+    return cm_grad_formula(
+        g, "dX, d_scale, dB = ai.cameo::BatchNormalizationGrad<epsilon>(dY, X, scale)");
 }

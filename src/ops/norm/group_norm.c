@@ -1,8 +1,8 @@
 /* InstanceNormalization and GroupNormalization: each image's channels normalized one by one, or in
  * groups. */
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/formula.h"
 #include "graph/op.h"
-#include "ops/microsoft/compose.h"
 #include "ops/norm/norm_grad.h"
 #include "tensor/line.h"
 
@@ -123,33 +123,17 @@ static enum cm_status group_norm_grad(struct cm_grad *g)
 /* Groups as one axis, normalized in the stash type; then each channel scaled in its own. */
 static enum cm_status group_norm_body(struct cm_body *b)
 {
-    struct cm_arena *arena = cm_builder_arena(&b->build);
-    const cm_value x = cm_body_input(b, 0), axes = cm_emit_int64s(b, 2);
-    const struct cm_type *type = cm_builder_type(&b->build, x);
-    const enum cm_dtype stash = (enum cm_dtype)cm_node_int(b->node, "stash_type");
-    int64_t after[CM_MAX_RANK];
-    if (type->rank == CM_RANK_UNKNOWN)
+    const int rank = cm_builder_type(&b->build, cm_body_input(b, 0))->rank;
+    if (rank == CM_RANK_UNKNOWN)
         return cm_body_decline(b, "the rank of input 0 is not known");
-    const cm_value wide =
-        cm_emit_with(b, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", stash)), x);
-    const cm_value grouped =
-        cm_emit(b, "Reshape", wide, cm_emit_int64s(b, 0, groups_of(b->node), -1));
-    const cm_value off = cm_emit(b, "Sub", grouped, cm_emit(b, "ReduceMean", grouped, axes));
-    const cm_value variance = cm_emit(b, "ReduceMean", cm_emit(b, "Mul", off, off), axes);
-    const cm_value small = cm_emit_scalar(b, stash, (double)cm_node_float(b->node, "epsilon"));
-    const cm_value root = cm_emit(b, "Sqrt", cm_emit(b, "Add", variance, small));
-    const cm_value flat = cm_emit(b, "CastLike", cm_emit(b, "Div", off, root), x);
-    cm_value y = cm_emit(b, "Reshape", flat, cm_emit(b, "Shape", x));
-    cm_value scale = cm_body_input(b, 1), bias = cm_body_input(b, 2);
-    for (int i = 2; i < type->rank; i++)
-        after[i - 2] = i - 1;
-    if (type->rank > 2) {
-        const cm_value list = cm_build_int64s(&b->build, (size_t)(type->rank - 2), after);
-        scale = cm_emit(b, "Unsqueeze", scale, list);
-        bias = cm_emit(b, "Unsqueeze", bias, list);
-    }
-    y = cm_emit(b, "Add", cm_emit(b, "Mul", y, scale), bias);
-    return cm_body_return(b, 0, y);
+    return cm_body_formula(
+        b,
+        "axes = [2]; grouped = Reshape(Cast<to=stash_type>(X), [0, num_groups, -1]);"
+        "off = grouped - ReduceMean(grouped, axes); variance = ReduceMean(off * off, axes);"
+        "flat = CastLike(off / Sqrt(variance + epsilon), X); y = Reshape(flat, Shape(X));"
+        "list = [1 to %d]; laid(p) = %s; factor = laid(scale); shift = laid(bias);"
+        "Y = y * factor + shift",
+        rank - 2, rank > 2 ? "Unsqueeze(p, list)" : "p");
 }
 
 static const bool has_groups = true;
@@ -157,22 +141,16 @@ static const bool has_groups = true;
 /* All spatial axes as one, so that no rank need be known. */
 static enum cm_status instance_norm_body(struct cm_body *b)
 {
-    const enum cm_dtype type = cm_compose_type(b, cm_body_input(b, 0))->dtype;
-    const enum cm_dtype wide = cm_line_wide(type);
-    const cm_value x = cm_compose_cast(b, cm_body_input(b, 0), wide);
-    const cm_value flat = CM_COMPOSE_RESHAPE(b, x, 0, 0, -1), axes = cm_emit_int64s(b, 2);
-    const cm_value off = cm_emit(b, "Sub", flat, cm_emit(b, "ReduceMean", flat, axes));
-    const cm_value variance = cm_emit(b, "ReduceMean", cm_emit(b, "Mul", off, off), axes);
-    const cm_value small = cm_emit_scalar(b, wide, (double)cm_node_float(b->node, "epsilon"));
-    const cm_value root = cm_emit(b, "Sqrt", cm_emit(b, "Add", variance, small));
-    cm_value parts[2];
-    for (int i = 0; i < 2; i++)
-        parts[i] = CM_COMPOSE_RESHAPE(b, cm_compose_cast(b, cm_body_input(b, i + 1), wide), -1, 1);
-    const cm_value scaled = cm_emit(b, "Mul", cm_emit(b, "Div", off, root), parts[0]);
-    const cm_value y = cm_emit_with(
-        b, "Reshape", CM_ATTRIBUTES(cm_attr_int(cm_builder_arena(&b->build), "allowzero", 1)),
-        cm_emit(b, "Add", scaled, parts[1]), cm_emit(b, "Shape", x));
-    return cm_body_return(b, 0, cm_compose_cast(b, y, type));
+    const enum cm_dtype type = cm_builder_type(&b->build, cm_body_input(b, 0))->dtype;
+    const char *const wide = cm_dtype_name(cm_line_wide(type));
+    return cm_body_formula(
+        b,
+        "x = %s(input); flat = Reshape(x, [0, 0, -1]); axes = [2];"
+        "off = flat - ReduceMean(flat, axes); variance = ReduceMean(off * off, axes);"
+        "root = Sqrt(variance + epsilon); laid(p) = Reshape(%s(p), [-1, 1]);"
+        "factor = laid(scale); shift = laid(B);"
+        "output = %s(Reshape<allowzero=1>(off / root * factor + shift, Shape(x)))",
+        wide, wide, cm_dtype_name(type));
 }
 
 CM_OP(InstanceNormalization, .infer = group_norm_infer, .prepare = group_norm_prepare,

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
 #include "base/parallel.h"
+#include "graph/formula.h"
 #include "graph/op.h"
 #include "ops/norm/norm_grad.h"
 #include "tensor/line.h"
@@ -11,11 +12,9 @@
 
 /* What the two differ in. */
 struct norm_kind {
-    const char *gradient;
     bool centred; /* a mean is taken off */
 };
-static const struct norm_kind layer = {"ai.cameo::LayerNormalizationGrad", true};
-static const struct norm_kind rms = {"ai.cameo::RMSNormalizationGrad", false};
+static const struct norm_kind layer = {true}, rms = {false};
 
 enum { DY, X, SCALE };         /* operands of the gradient operators */
 enum { D_X, D_SCALE, D_BIAS }; /* their results */
@@ -285,24 +284,13 @@ static bool fits_operator(const struct cm_grad *g)
 
 static enum cm_status emit_operator(struct cm_grad *g, const struct norm_kind *kind)
 {
-    struct cm_arena *arena = cm_builder_arena(&g->build);
-    const bool has_bias = cm_grad_input(g, 2) != 0;
-    cm_value results[3] = {0};
-    const cm_value inputs[] = {cm_grad_incoming(g, 0), cm_grad_input(g, 0), cm_grad_input(g, 1)};
-    const struct cm_attribute_proto attributes[] = {
-        cm_attr_int(arena, "axis", cm_node_int(g->node, "axis")),
-        cm_attr_float(arena, "epsilon", cm_node_float(g->node, "epsilon"))};
-    cm_build(&g->build, &(struct cm_emission){.op = kind->gradient,
-                                              .inputs = inputs,
-                                              .n_inputs = CM_COUNT(inputs),
-                                              .attributes = attributes,
-                                              .n_attributes = CM_COUNT(attributes),
-                                              .n_outputs = has_bias ? 3 : 2,
-                                              .outputs = results});
-    CM_TRY(g->build.status);
-    for (int i = 0; i < 2 + has_bias; i++)
-        CM_TRY(cm_grad_set(g, i, results[i]));
-    return CM_OK;
+    if (kind == &rms)
+        return cm_grad_formula(
+            g, "dX, d_scale = ai.cameo::RMSNormalizationGrad<axis, epsilon>(dY, X, scale)");
+    return cm_grad_formula(g,
+                           "dX, dScale%s ="
+                           "  ai.cameo::LayerNormalizationGrad<axis, epsilon>(dY, X, Scale)",
+                           cm_grad_input(g, 2) ? ", dB" : "");
 }
 
 static enum cm_status norm_grad(struct cm_grad *g, const struct norm_kind *kind)

@@ -1,6 +1,7 @@
 /* LpNormalization and MeanVarianceNormalization. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
+#include "graph/formula.h"
 #include "graph/op.h"
 #include "tensor/line.h"
 
@@ -73,29 +74,16 @@ static enum cm_status lp_run(struct cm_call *call)
     return CM_OK;
 }
 
-static cm_value cast(struct cm_body *b, cm_value x, enum cm_dtype to)
-{
-    struct cm_arena *arena = cm_builder_arena(&b->build);
-    const struct cm_type *type = cm_builder_type(&b->build, x);
-    if (!type || type->dtype == to)
-        return x;
-    return cm_emit_with(b, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", to)), x);
-}
-
+/* One instead of zero before the root, whose slope at zero is infinite. */
 static enum cm_status lp_body(struct cm_body *b)
 {
-    const struct cm_type *type = cm_builder_type(&b->build, cm_body_input(b, 0));
-    const cm_value x = cast(b, cm_body_input(b, 0), cm_line_wide(type->dtype));
+    const enum cm_dtype dtype = cm_builder_type(&b->build, cm_body_input(b, 0))->dtype;
     const bool squares = cm_node_int(b->node, "p") == 2;
-    const cm_value axes = cm_emit_int64s(b, cm_node_int(b->node, "axis"));
-    const cm_value terms = squares ? cm_emit(b, "Mul", x, x) : cm_emit(b, "Abs", x);
-    const cm_value sum = cm_emit(b, "ReduceSum", terms, axes);
-    const cm_value none = cm_emit(b, "Equal", sum, cm_emit_scalar_like(b, x, 0));
-    /* One instead of zero before the root, whose slope at zero is infinite. */
-    cm_value norm = cm_emit(b, "Where", none, cm_emit_scalar_like(b, x, 1), sum);
-    if (squares)
-        norm = cm_emit(b, "Sqrt", norm);
-    return cm_body_return(b, 0, cast(b, cm_emit(b, "Div", x, norm), type->dtype));
+    return cm_body_formula(b,
+                           "x = %s(input); axes = [axis]; sum = ReduceSum(%s, axes);"
+                           "norm = Where(Equal(sum, 0), 1, sum); output = %s(x / %s)",
+                           cm_dtype_name(cm_line_wide(dtype)), squares ? "x * x" : "Abs(x)",
+                           cm_dtype_name(dtype), squares ? "Sqrt(norm)" : "norm");
 }
 
 CM_OP(LpNormalization, .infer = lp_infer, .prepare = lp_prepare, .run = lp_run, .body = lp_body);
@@ -204,22 +192,14 @@ static enum cm_status mvn_run(struct cm_call *call)
 
 static enum cm_status mvn_body(struct cm_body *b)
 {
-    const struct cm_int64s axes = cm_node_ints(b->node, "axes");
-    const struct cm_type *type = cm_builder_type(&b->build, cm_body_input(b, 0));
-    const enum cm_dtype wide = cm_line_wide(type->dtype);
-    const cm_value x = cast(b, cm_body_input(b, 0), wide);
-    const cm_value list = cm_build_int64s(&b->build, axes.count, axes.items);
-    const cm_value sizes = cm_emit(b, "Gather", cm_emit(b, "Shape", x), list);
-    struct cm_arena *arena = cm_builder_arena(&b->build);
-    const cm_value product =
-        cm_emit_with(b, "ReduceProd", CM_ATTRIBUTES(cm_attr_int(arena, "keepdims", 0)), sizes);
-    const cm_value count = cast(b, product, wide);
-    const cm_value mean = cm_emit(b, "Div", cm_emit(b, "ReduceSum", x, list), count);
-    const cm_value off = cm_emit(b, "Sub", x, mean);
-    const cm_value squares = cm_emit(b, "ReduceSum", cm_emit(b, "Mul", off, off), list);
-    const cm_value root = cm_emit(b, "Sqrt", cm_emit(b, "Div", squares, count));
-    const cm_value divisor = cm_emit(b, "Add", root, cm_emit_scalar(b, wide, SMALL));
-    return cm_body_return(b, 0, cast(b, cm_emit(b, "Div", off, divisor), type->dtype));
+    const enum cm_dtype dtype = cm_builder_type(&b->build, cm_body_input(b, 0))->dtype;
+    return cm_body_formula(b,
+                           "x = %s(X); list = axes; sizes = Gather(Shape(x), list);"
+                           "count = cast(ReduceProd<keepdims=0>(sizes), x);"
+                           "off = x - ReduceSum(x, list) / count;"
+                           "squares = ReduceSum(off * off, list);"
+                           "Y = %s(off / (Sqrt(squares / count) + 1e-9))",
+                           cm_dtype_name(cm_line_wide(dtype)), cm_dtype_name(dtype));
 }
 
 CM_OP(MeanVarianceNormalization, .infer = mvn_infer, .prepare = mvn_prepare, .run = mvn_run,

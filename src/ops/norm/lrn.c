@@ -1,8 +1,7 @@
 /* LRN: each element divided by a power of the squares around it, along the channels. */
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/formula.h"
 #include "graph/op.h"
-#include "ops/microsoft/compose.h"
-#include "ops/norm/norm_grad.h"
 #include "tensor/line.h"
 
 #include <math.h>
@@ -74,87 +73,45 @@ static enum cm_status lrn_run(struct cm_call *call)
     return CM_OK;
 }
 
-/* (N, C, ..) as (N, 1, C, ..): an image whose rows are the channels. */
-static cm_value channels_as_rows(struct cm_grad *g, cm_value x)
-{
-    const struct cm_type *type = cm_builder_type(&g->build, x);
-    struct cm_arena *arena = cm_builder_arena(&g->build);
-    if (!type)
-        return 0;
-    if (cm_dim_known(type->dims[1]) && type->dims[1].value > 0)
-        return cm_emit(g, "Reshape", x, cm_emit_int64s(g, 0, 1, type->dims[1].value, -1));
-    const cm_value channels = cm_emit_with(
-        g, "Shape", CM_ATTRIBUTES(cm_attr_int(arena, "start", 1), cm_attr_int(arena, "end", 2)), x);
-    const cm_value shape = cm_emit_with(g, "Concat", CM_ATTRIBUTES(cm_attr_int(arena, "axis", 0)),
-                                        cm_emit_int64s(g, 0, 1), channels, cm_emit_int64s(g, -1));
-    return cm_emit(g, "Reshape", x, shape);
-}
-
-/* Sums over `before` channels before and the rest of size behind, times factor: a convolution along
- * the channels. */
-static cm_value window_sum(struct cm_grad *g, cm_value x, int64_t before, double factor)
-{
-    struct cm_arena *arena = cm_builder_arena(&g->build);
-    const int64_t size = cm_node_int(g->node, "size");
-    const cm_value kernel =
-        cm_emit(g, "Expand", cm_emit_scalar_like(g, x, factor), cm_emit_int64s(g, 1, 1, size, 1));
-    const cm_value sum =
-        cm_emit_with(g, "Conv",
-                     CM_ATTRIBUTES(cm_attr_ints(
-                         arena, "pads", 4, (const int64_t[]){before, 0, size - 1 - before, 0})),
-                     channels_as_rows(g, x), kernel);
-    return cm_emit(g, "Reshape", sum, cm_emit(g, "Shape", x));
-}
-
 /* y = x s^-beta with s = bias + a sum(x^2): dx = dy s^-beta - 2 a beta x sum'(dy y / s), sum' over
- * the channels that see x. y is written out, as other runtimes have LRN for few sizes and ranks. */
+ * the channels that see x. Sums are convolutions of an image whose rows are the channels. y is
+ * written out, as other runtimes have LRN for few sizes and ranks. */
 static enum cm_status lrn_grad(struct cm_grad *g)
 {
-    const int64_t size = cm_node_int(g->node, "size"), before = (size - 1) / 2;
-    const double a = (double)cm_node_float(g->node, "alpha") / (double)size;
-    const double beta = (double)cm_node_float(g->node, "beta");
-    if (cm_builder_type(&g->build, cm_grad_input(g, 0))->rank == CM_RANK_UNKNOWN)
+    const struct cm_type *type = cm_builder_type(&g->build, cm_grad_input(g, 0));
+    const long long size = cm_node_int(g->node, "size"), before = (size - 1) / 2;
+    struct cm_str rows = CM_STR("Concat<axis=0>([0, 1], Shape<start=1, end=2>(t), [-1])");
+    if (type->rank == CM_RANK_UNKNOWN)
         return cm_builder_fail(&g->build, CM_UNSUPPORTED,
                                "the gradient needs to know the rank of X");
-    const cm_value x = cm_norm_widen(g, cm_grad_input(g, 0));
-    const cm_value dy = cm_norm_widen(g, cm_grad_incoming(g, 0));
-    const cm_value s = cm_emit(g, "Add", window_sum(g, cm_emit(g, "Mul", x, x), before, a),
-                               cm_emit_scalar_like(g, x, (double)cm_node_float(g->node, "bias")));
-    const cm_value direct =
-        cm_emit(g, "Mul", dy, cm_emit(g, "Pow", s, cm_emit_scalar_like(g, x, -beta)));
-    const cm_value shares = cm_emit(g, "Div", cm_emit(g, "Mul", direct, x), s);
-    const cm_value others = window_sum(g, shares, size - 1 - before, 2 * a * beta);
-    return cm_norm_set(g, 0, cm_emit(g, "Sub", direct, cm_emit(g, "Mul", x, others)));
+    if (cm_dim_known(type->dims[1]) && type->dims[1].value > 0)
+        rows = cm_arena_printf(cm_builder_arena(&g->build), "[0, 1, %lld, -1]",
+                               (long long)type->dims[1].value);
+    const char *const wide = cm_dtype_name(type->dtype == CM_DOUBLE ? CM_DOUBLE : CM_FLOAT);
+    return cm_grad_formula(
+        g,
+        "window(t, before, after, factor) = {"
+        "  kernel = Expand(like(t, factor), [1, 1, size, 1]);"
+        "  sum = Conv<pads=[before, 0, after, 0]>(Reshape(t, %s), kernel); Reshape(sum, Shape(t))"
+        "};"
+        "x = %s(X); dy = %s(dY); a = alpha / size; s = window(x * x, %lld, %lld, a) + bias;"
+        "direct = dy * Pow(s, -beta); shares = direct * x / s;"
+        "others = window(shares, %lld, %lld, 2 * a * beta); dX = cast(direct - x * others, X)",
+        cm_str_text(rows), wide, wide, before, size - 1 - before, size - 1 - before, before);
 }
 
 /* The windows of squares are means over an image whose rows are the channels. */
 static enum cm_status lrn_body(struct cm_body *b)
 {
-    struct cm_arena *arena = cm_builder_arena(&b->build);
-    const int64_t size = cm_node_int(b->node, "size"), before = (size - 1) / 2;
-    const enum cm_dtype type = cm_compose_type(b, cm_body_input(b, 0))->dtype;
-    const enum cm_dtype wide = cm_line_wide(type);
-    const cm_value x = cm_compose_cast(b, cm_body_input(b, 0), wide);
-    const cm_value shape = CM_COMPOSE_CONCAT(b, 0, cm_emit_int64s(b, 0, 1),
-                                             cm_compose_dims(b, x, 1, 2), cm_emit_int64s(b, -1));
-    const cm_value rows = cm_emit(b, "Reshape", cm_emit(b, "Mul", x, x), shape);
-    const cm_value means = cm_emit_with(
-        b, "AveragePool",
-        CM_ATTRIBUTES(
-            cm_attr_ints(arena, "kernel_shape", 2, (const int64_t[]){size, 1}),
-            cm_attr_ints(arena, "pads", 4, (const int64_t[]){before, 0, size - 1 - before, 0}),
-            cm_attr_int(arena, "count_include_pad", 1)),
-        rows);
-    const cm_value window =
-        cm_emit_with(b, "Reshape", CM_ATTRIBUTES(cm_attr_int(arena, "allowzero", 1)), means,
-                     cm_emit(b, "Shape", x));
-    const cm_value sum = cm_emit(
-        b, "Add",
-        cm_emit(b, "Mul", window, cm_emit_scalar(b, wide, (double)cm_node_float(b->node, "alpha"))),
-        cm_emit_scalar(b, wide, (double)cm_node_float(b->node, "bias")));
-    const cm_value beta = cm_emit_scalar(b, wide, (double)cm_node_float(b->node, "beta"));
-    const cm_value y = cm_emit(b, "Div", x, cm_emit(b, "Pow", sum, beta));
-    return cm_body_return(b, 0, cm_compose_cast(b, y, type));
+    const enum cm_dtype type = cm_builder_type(&b->build, cm_body_input(b, 0))->dtype;
+    const long long size = cm_node_int(b->node, "size"), before = (size - 1) / 2;
+    return cm_body_formula(
+        b,
+        "x = %s(X); rows = Concat<axis=0>([0, 1], Shape<start=1, end=2>(x), [-1]);"
+        "means = AveragePool<kernel_shape=[size, 1], pads=[%lld, 0, %lld, 0], count_include_pad=1>("
+        "  Reshape(x * x, rows));"
+        "sum = Reshape<allowzero=1>(means, Shape(x)) * alpha + bias; Y = %s(x / Pow(sum, beta))",
+        cm_dtype_name(cm_line_wide(type)), before, size - 1 - before, cm_dtype_name(type));
 }
 
 CM_OP(LRN, .infer = lrn_infer, .prepare = lrn_prepare, .run = lrn_run, .grad = lrn_grad,

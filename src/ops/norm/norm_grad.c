@@ -2,31 +2,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/norm/norm_grad.h"
 
-static cm_value cast(struct cm_grad *g, cm_value x, enum cm_dtype to)
-{
-    const struct cm_type *type = cm_builder_type(&g->build, x);
-    if (!type || type->dtype == to)
-        return x;
-    return cm_emit_with(g, "Cast",
-                        CM_ATTRIBUTES(cm_attr_int(cm_builder_arena(&g->build), "to", to)), x);
-}
+#include "graph/formula.h"
 
 cm_value cm_norm_widen(struct cm_grad *g, cm_value x)
 {
     const struct cm_type *type = cm_builder_type(&g->build, x);
-    return !type || type->dtype == CM_DOUBLE ? x : cast(g, x, CM_FLOAT);
+    return !type || type->dtype == CM_DOUBLE ? x : cm_emit_cast(g, x, CM_FLOAT);
 }
 
 cm_value cm_norm_as(struct cm_grad *g, cm_value x, cm_value like)
 {
     const struct cm_type *type = cm_builder_type(&g->build, like);
-    return type ? cast(g, x, type->dtype) : 0;
+    return type ? cm_emit_cast(g, x, type->dtype) : 0;
 }
 
 enum cm_status cm_norm_set(struct cm_grad *g, int i, cm_value gradient)
 {
     const struct cm_type *type = cm_builder_type(&g->build, cm_grad_input(g, i));
-    return type ? cm_grad_set(g, i, cast(g, gradient, type->dtype)) : g->build.status;
+    return type ? cm_grad_set(g, i, cm_emit_cast(g, gradient, type->dtype)) : g->build.status;
 }
 
 cm_value cm_norm_sum(struct cm_grad *g, cm_value x, cm_value axes, bool keepdims)
@@ -64,7 +57,7 @@ static cm_value count_of(struct cm_grad *g, cm_value x, cm_value sum)
         cm_shape_count(&whole, &total) && cm_shape_count(&part, &kept) && kept > 0)
         return cm_emit_scalar_like(g, x, (double)(total / kept));
     const cm_value count = cm_emit(g, "Div", cm_emit(g, "Size", x), cm_emit(g, "Size", sum));
-    return cast(g, count, type->dtype);
+    return cm_emit_cast(g, count, type->dtype);
 }
 
 struct cm_normalized cm_norm_forward(struct cm_grad *g, cm_value x, cm_value axes, bool centred,

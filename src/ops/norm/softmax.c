@@ -1,5 +1,6 @@
 /* Softmax, LogSoftmax, Hardmax: what turns a line of scores along one axis into another. */
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/formula.h"
 #include "graph/op.h"
 #include "ops/norm/softmax_grad.h"
 #include "tensor/half.h"
@@ -121,15 +122,10 @@ static enum cm_status scoring_run(struct cm_call *call)
 /* exp(x - max) / sum, or its logarithm (x - max) - log(sum). */
 static enum cm_status scoring_body(struct cm_body *b)
 {
-    const cm_value x = cm_body_input(b, 0);
-    const cm_value axes = cm_emit_int64s(b, cm_node_int(b->node, "axis"));
-    const cm_value off = cm_emit(b, "Sub", x, cm_emit(b, "ReduceMax", x, axes));
-    const cm_value raised = cm_emit(b, "Exp", off);
-    const cm_value sum = cm_emit(b, "ReduceSum", raised, axes);
-    const bool logarithm = b->node->op->arg == &log_softmax;
-    return cm_body_return(b, 0,
-                          logarithm ? cm_emit(b, "Sub", off, cm_emit(b, "Log", sum))
-                                    : cm_emit(b, "Div", raised, sum));
+    return cm_body_formula(b,
+                           "axes = [axis]; off = input - ReduceMax(input, axes); raised = Exp(off);"
+                           "sum = ReduceSum(raised, axes); output = %s",
+                           b->node->op->arg == &log_softmax ? "off - Log(sum)" : "raised / sum");
 }
 
 static enum cm_sharing share_lines(const struct cm_node *node, int output, int input)

@@ -3,6 +3,8 @@
 #include "ops/norm/softmax_grad.h"
 
 #include "base/number.h"
+#include "graph/formula.h"
+#include "tensor/half.h"
 #include "tensor/line.h"
 
 #include <math.h>
@@ -86,30 +88,15 @@ static enum cm_status lines_run(struct cm_call *call)
 static slope_line_fn *const softmax = softmax_line, *const log_softmax = log_softmax_line;
 
 /* Narrow types are computed in float: the sum goes over many elements. */
-static cm_value widen(struct cm_body *b, cm_value x)
-{
-    const enum cm_dtype dtype = cm_builder_type(&b->build, x)->dtype;
-    if (dtype == CM_FLOAT || dtype == CM_DOUBLE)
-        return x;
-    const struct cm_attribute_proto to = cm_attr_int(cm_builder_arena(&b->build), "to", CM_FLOAT);
-    return cm_emit_with(b, "Cast", CM_ATTRIBUTES(to), x);
-}
-
 static enum cm_status lines_body(struct cm_body *b)
 {
-    const cm_value dy = widen(b, cm_body_input(b, DY)), y = widen(b, cm_body_input(b, Y));
-    const cm_value axes = cm_emit_int64s(b, cm_node_int(b->node, "axis"));
-    cm_value dx;
-    if (b->node->op->arg == &softmax) {
-        const cm_value sum = cm_emit(b, "ReduceSum", cm_emit(b, "Mul", dy, y), axes);
-        dx = cm_emit(b, "Mul", y, cm_emit(b, "Sub", dy, sum));
-    } else {
-        const cm_value sum = cm_emit(b, "ReduceSum", dy, axes);
-        dx = cm_emit(b, "Sub", dy, cm_emit(b, "Mul", cm_emit(b, "Exp", y), sum));
-    }
-    if (dy != cm_body_input(b, DY))
-        dx = cm_emit(b, "CastLike", dx, cm_body_input(b, DY));
-    return cm_body_return(b, 0, dx);
+    const enum cm_dtype dtype = cm_builder_type(&b->build, cm_body_input(b, DY))->dtype;
+    const char *const wide = cm_dtype_name(dtype == CM_DOUBLE ? CM_DOUBLE : CM_FLOAT);
+    return cm_body_formula(b, "dy = %s(dY); y = %s(Y); axes = [axis]; %s; dX = %s", wide, wide,
+                           b->node->op->arg == &softmax
+                               ? "sum = ReduceSum(dy * y, axes); dx = y * (dy - sum)"
+                               : "sum = ReduceSum(dy, axes); dx = dy - Exp(y) * sum",
+                           cm_dtype_is_narrow(dtype) ? "CastLike(dx, dY)" : "dx");
 }
 
 static enum cm_sharing share_dy(const struct cm_node *node, int output, int input)
@@ -127,11 +114,6 @@ CM_OP_IN(cameo, "ai.cameo", LogSoftmaxGrad, LINES(log_softmax));
 
 enum cm_status cm_softmax_grad(struct cm_grad *g)
 {
-    struct cm_arena *arena = cm_builder_arena(&g->build);
-    const struct cm_attribute_proto axis = cm_attr_int(arena, "axis", cm_node_int(g->node, "axis"));
-    const struct cm_str op =
-        cm_arena_printf(arena, "ai.cameo::%.*sGrad", CM_STR_FMT(g->node->op_type));
-    return cm_grad_set(g, 0,
-                       cm_emit_with(g, cm_str_text(op), CM_ATTRIBUTES(axis), cm_grad_incoming(g, 0),
-                                    cm_grad_output(g, 0)));
+    return cm_grad_formula(g, "d_input = ai.cameo::%.*sGrad<axis>(d_output, output)",
+                           CM_STR_FMT(g->node->op_type));
 }
