@@ -1,6 +1,6 @@
 /* Attention as a graph of simpler operators: what its gradient and other runtimes use. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "ops/attention/attention.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
  * on an axis of their own, as many of keys as of queries. The weights are computed again rather
  * than kept: there is one for each pair of places. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "ops/attention/attention.h"
 
 #include "base/number.h"

@@ -2,7 +2,7 @@
  * kernel: its body puts those graphs where they belong. */
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/clone.h"
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "graph/op.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* LinearAttention as a Scan over its steps: what its gradient and other runtimes use. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "ops/attention/linear_attention.h"
 
 /* The state, then what is scanned; 0: absent. */

@@ -1,7 +1,7 @@
 /* RotaryEmbedding: pairs of elements of each head turned by an angle that depends on the position.
  */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "graph/op.h"
 #include "graph/require.h"
 #include "ops/attention/heads.h"

@@ -1,6 +1,6 @@
 /* Activations that look at one element at a time. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "ops/elementwise/unary.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* Add, Sub, Mul, Div. Integer overflow wraps around, as in two's complement. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "ops/elementwise/binary.h"
 
 /* Signed overflow is undefined in C, so integers go through their unsigned kin; uint32_t and wider

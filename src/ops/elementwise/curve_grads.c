@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/elementwise/curve_grads.h"
 
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "ops/elementwise/element_loops.h"
 #include "tensor/vector_math.h"
 

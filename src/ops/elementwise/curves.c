@@ -1,7 +1,7 @@
 /* Activations beyond those of activation.c: smooth and broken lines with parameters. p[0], p[1] are
  * attributes in the order of the rows below. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "ops/elementwise/curve_grads.h"
 #include "ops/elementwise/unary.h"
 

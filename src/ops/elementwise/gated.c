@@ -1,6 +1,6 @@
 /* SwiGLU: one operand, through Swish, times the other. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "ops/elementwise/binary.h"
 
 #include <tgmath.h> /* floats use the float functions */

@@ -1,6 +1,6 @@
 /* Mod and PRelu: two operands of one type, beyond plain arithmetic. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "graph/require.h"
 #include "ops/elementwise/binary.h"
 

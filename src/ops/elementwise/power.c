@@ -1,6 +1,6 @@
 /* Pow: the exponent may be of another type than the base, whose type the result has. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "ops/elementwise/element_loops.h"
 #include "tensor/element_types.h"
 #include "tensor/vector_math.h"

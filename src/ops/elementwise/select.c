@@ -2,7 +2,7 @@
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/machine.h"
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "ops/elementwise/element_loops.h"
 
 /* Shape arithmetic: a known condition chooses, and so does none when both choices agree. */

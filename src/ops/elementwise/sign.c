@@ -1,7 +1,7 @@
 /* Neg, Abs, Sign, and rounding: Floor, Ceil, Round. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "ops/elementwise/unary.h"
 
 #include <tgmath.h> /* floats use the float functions */

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/elementwise/unary.h"
 
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 
 static void run_loop(const struct cm_element_loop *loop, const struct cm_elements *e)
 {

@@ -71,7 +71,7 @@ static CM_ALWAYS_INLINE float cm_either(bool first, float a, float b)
 /* An operator of one operand as a row: op->arg of those defined with CM_UNARY. */
 struct cm_unary {
     cm_unary_fn *const *loops;
-    const char *slope; /* dy/dx as a formula (graph/formula.h) that begins with "x, y: " */
+    const char *slope; /* dy/dx as a formula (graph/node_formula.h) that begins with "x, y: " */
     const char *parameters[CM_ELEMENT_PARAMETERS]; /* float attributes that become p[0], p[1], .. */
 };
 

@@ -1,6 +1,6 @@
 /* CenterCropPad: axes cut or padded with zeros at both ends until they have the sizes asked for. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "graph/require.h"
 #include "ops/common/move.h"
 

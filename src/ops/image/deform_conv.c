@@ -2,7 +2,7 @@
  * offset and weighted by a mask. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "ops/common/gemm.h"
 #include "ops/common/reals.h"
 #include "ops/common/window.h"

@@ -1,7 +1,7 @@
 /* GridSample: an image read at the places a grid gives. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "graph/require.h"
 #include "ops/common/move.h"
 #include "ops/common/reals.h"

@@ -5,7 +5,7 @@
  * that rounds another way is another pixel. Shapes in comments: R regions, P cells to an axis, S
  * samples to a cell, L pixels to an axis. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "ops/image/regions.h"
 
 #include <math.h>

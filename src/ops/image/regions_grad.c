@@ -6,7 +6,7 @@
  * a choice, and ONNX says so of MaxRoiPool, other frameworks of RoiAlign too. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "ops/image/regions.h"
 #include "tensor/half.h"
 #include "tensor/line.h"

@@ -4,7 +4,7 @@
 #include "base/machine.h"
 #include "base/number.h"
 #include "base/parallel.h"
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "ops/index/index.h"
 #include "ops/index/order.h"
 

@@ -1,6 +1,6 @@
 /* Compress: the slices along an axis, or the elements, for which a condition holds. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "ops/index/index.h"
 
 static enum cm_status compress_infer(struct cm_infer *in)

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/machine.h"
 #include "base/parallel.h"
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "ops/index/index.h"
 #include "tensor/element_types.h"
 #include "tensor/half.h"

@@ -1,7 +1,7 @@
 /* GatherElements and ScatterElements: one index per element, along one axis. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/parallel.h"
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "ops/index/index.h"
 #include "ops/index/scatter.h"
 

@@ -1,6 +1,6 @@
 /* OneHot: an axis along which one element is `on` and the others `off`. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "ops/index/index.h"
 
 #include "graph/require.h"

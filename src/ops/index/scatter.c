@@ -3,7 +3,7 @@
 #include "ops/index/scatter.h"
 
 #include "base/machine.h"
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "ops/common/move.h"
 #include "ops/index/index.h"
 #include "tensor/element_types.h"

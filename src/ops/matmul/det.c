@@ -1,6 +1,6 @@
 /* Det: determinants of square matrices, by elimination with pivots. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "ops/common/reals.h"
 #include "ops/matmul/square.h"
 

@@ -1,7 +1,7 @@
 /* The gradient of BatchNormalization: one operator where the statistics are those of the batch,
  * else nodes. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "graph/op.h"
 #include "ops/norm/norm_grad.h"
 #include "tensor/line.h"

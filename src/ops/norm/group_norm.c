@@ -1,7 +1,7 @@
 /* InstanceNormalization and GroupNormalization: each image's channels normalized one by one, or in
  * groups. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "graph/op.h"
 #include "ops/norm/norm_grad.h"
 #include "tensor/line.h"

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
 #include "base/parallel.h"
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "graph/op.h"
 #include "ops/norm/norm_grad.h"
 #include "tensor/line.h"

@@ -1,7 +1,7 @@
 /* LpNormalization and MeanVarianceNormalization. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "graph/op.h"
 #include "tensor/line.h"
 

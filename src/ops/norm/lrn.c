@@ -1,6 +1,6 @@
 /* LRN: each element divided by a power of the squares around it, along the channels. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "graph/op.h"
 #include "tensor/line.h"
 

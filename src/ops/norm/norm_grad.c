@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/norm/norm_grad.h"
 
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 
 cm_value cm_norm_widen(struct cm_grad *g, cm_value x)
 {

@@ -1,6 +1,6 @@
 /* Softmax, LogSoftmax, Hardmax: what turns a line of scores along one axis into another. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "graph/op.h"
 #include "ops/norm/softmax_grad.h"
 #include "tensor/half.h"

@@ -3,7 +3,7 @@
 #include "ops/norm/softmax_grad.h"
 
 #include "base/number.h"
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "tensor/half.h"
 #include "tensor/line.h"
 

@@ -1,7 +1,7 @@
 /* MaxPool and GlobalMaxPool, and the operator that scatters a gradient through the indices of the
  * maxima. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "ops/pool/planes.h"
 #include "ops/pool/pool_grad.h"
 #include "tensor/half.h"

@@ -5,7 +5,7 @@
 #include "ops/pool/pool_grad.h"
 
 #include "base/number.h"
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "ops/pool/planes.h"
 #include "ops/pool/spread.h"
 #include "tensor/line.h"

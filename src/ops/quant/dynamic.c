@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/machine.h"
 #include "base/parallel.h"
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "graph/op.h"
 #include "ops/quant/linear_loops.h"
 

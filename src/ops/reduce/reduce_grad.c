@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/reduce/reduction.h"
 
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 
 /* Is it sure that one axis or more is given? Then Unsqueeze by the same axes undoes the removal. */
 static bool has_axes(const struct cm_grad *g)

@@ -1,6 +1,6 @@
 /* The rows of the Reduce operators: one number of many terms, and its gradient. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "ops/reduce/reduction.h"
 #include "tensor/half.h"
 

@@ -1,7 +1,7 @@
 /* Constant and ConstantOfShape: tensors that come from attributes. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "onnx/tensor_data.h"
 #include "ops/common/move.h"
 #include "ops/shape/shape_rules.h"

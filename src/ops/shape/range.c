@@ -1,7 +1,7 @@
 /* Range: numbers from a start, by equal steps, up to a limit. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "graph/op.h"
 #include "tensor/half.h"
 

@@ -1,7 +1,7 @@
 /* Trilu and EyeLike: matrices told apart at a diagonal. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/parallel.h"
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "ops/common/move.h"
 #include "tensor/half.h"
 

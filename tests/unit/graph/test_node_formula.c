@@ -1,6 +1,6 @@
 /* Formulas emit the nodes that they say, in the order in which they are read. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 #include "graph_case.h"
 
 #include <math.h>
@@ -42,7 +42,7 @@ static void arithmetic(struct cm_arena *arena)
     check_gives(arena, "x, y: Min(x, -inf + Abs(y) * 0)", -INFINITY, -INFINITY);
 }
 
-void test_formula__numbers_take_the_type_of_their_neighbour(void)
+void test_node_formula__numbers_take_the_type_of_their_neighbour(void)
 {
     check_in_arena(arithmetic);
 }
@@ -59,7 +59,7 @@ static void calls(struct cm_arena *arena)
     check_gives(arena, "x, y: Clip(x, , like(x, 1)) + y", 3, 3);
 }
 
-void test_formula__operators_and_functions_are_called(void)
+void test_node_formula__operators_and_functions_are_called(void)
 {
     check_in_arena(calls);
 }
@@ -80,7 +80,7 @@ static void in_order(struct cm_arena *arena)
     CHECK_INT(cm_value_get(s.build.graph->module, results[1])->node->n_inputs, 2);
 }
 
-void test_formula__nodes_come_in_the_order_of_the_text(void)
+void test_node_formula__nodes_come_in_the_order_of_the_text(void)
 {
     check_in_arena(in_order);
 }
@@ -99,7 +99,7 @@ static void mistakes(struct cm_arena *arena)
     }
 }
 
-void test_formula__what_cannot_be_read_fails(void)
+void test_node_formula__what_cannot_be_read_fails(void)
 {
     check_in_arena(mistakes);
 }

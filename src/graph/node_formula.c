@@ -1,6 +1,6 @@
 /* Emitting nodes from formulas in text: a recursive descent that emits as it reads. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/formula.h"
+#include "graph/node_formula.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -201,11 +201,6 @@ static struct term find(struct formula *f, struct cm_str name)
 
 /* ---- Emitting ---- */
 
-static cm_value emit(struct formula *f, const char *op, const cm_value *inputs, size_t count)
-{
-    return cm_build(f->build, &(struct cm_emission){.op = op, .inputs = inputs, .n_inputs = count});
-}
-
 /* The term as a value: a number gets the element type of `neighbour`. */
 static cm_value as_value(struct formula *f, struct term term, cm_value neighbour)
 {
@@ -239,8 +234,11 @@ static struct term join(struct formula *f, char op, struct term a, struct term b
     if (a.is_number && b.is_number)
         return NUMBER(compute(op, a.number, b.number));
     const cm_value left = as_value(f, a, b.value), right = as_value(f, b, a.value);
-    const char *const name = op == '+' ? "Add" : op == '-' ? "Sub" : op == '*' ? "Mul" : "Div";
-    return VALUE(emit(f, name, (const cm_value[]){left, right}, 2));
+    return VALUE(cm_build(f->build, &(struct cm_emission){.op = op == '+'   ? "Add"
+                                                                : op == '-' ? "Sub"
+                                                                : op == '*' ? "Mul"
+                                                                            : "Div",
+                                                          CM_INPUTS(left, right)}));
 }
 
 /* ---- Calls ---- */
@@ -447,7 +445,10 @@ static struct term factor(struct formula *f)
         return NUMBER(read_number(f));
     if (take(f, '-')) {
         term = factor(f);
-        return term.is_number ? NUMBER(-term.number) : VALUE(emit(f, "Neg", &term.value, 1));
+        return term.is_number
+                   ? NUMBER(-term.number)
+                   : VALUE(cm_build(f->build,
+                                    &(struct cm_emission){.op = "Neg", CM_INPUTS(term.value)}));
     }
     if (take(f, '(')) {
         term = sum(f);

@@ -18,8 +18,8 @@
  * give. Each rule knows its formulas at compile time: a formula that cannot be read is our mistake,
  * and fails as an unsupported operator would. */
 // SPDX-License-Identifier: Apache-2.0
-#ifndef CM_GRAPH_FORMULA_H
-#define CM_GRAPH_FORMULA_H
+#ifndef CM_GRAPH_NODE_FORMULA_H
+#define CM_GRAPH_NODE_FORMULA_H
 
 #include "graph/op.h"
 
