@@ -6,7 +6,7 @@
 #include "base/parallel.h"
 #include "graph/node_formula.h"
 #include "ops/index/index.h"
-#include "ops/index/order.h"
+#include "tensor/number_keys.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "ops/common/move.h"
-#include "ops/index/order.h"
+#include "tensor/number_keys.h"
 
 enum { Y, INDICES, INVERSE, COUNTS };
 

@@ -1,7 +1,7 @@
 /* Numbers of any type as keys that compare as the numbers do. */
 // SPDX-License-Identifier: Apache-2.0
-#ifndef CM_OPS_INDEX_ORDER_H
-#define CM_OPS_INDEX_ORDER_H
+#ifndef CM_TENSOR_NUMBER_KEYS_H
+#define CM_TENSOR_NUMBER_KEYS_H
 
 #include "tensor/tensor.h"
 

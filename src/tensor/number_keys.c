@@ -1,6 +1,6 @@
 /* Order-preserving keys. */
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/index/order.h"
+#include "tensor/number_keys.h"
 
 #include "base/machine.h"
 #include "tensor/element_types.h"
