@@ -25,7 +25,7 @@ function(cameo_optimize pattern)
   set_property(SOURCE ${files} APPEND PROPERTY COMPILE_OPTIONS "$<$<CONFIG:Release>:${ARGN}>")
 endfunction()
 cameo_optimize("^src/(api|bytes|check|convert|draw|evaluate|models|train|rewrite|versions)/" -Os)
-cameo_optimize("^src/graph/(attribute|clone|conform|eval|export|function|grad|origin|recurrent_form|value_contents)\\.c$" -Os)
+cameo_optimize("^src/graph/(attribute|clone|conform|eval|export|function|grad|node_formula|origin|recurrent_form|value_contents)\\.c$" -Os)
 # So that the command, which is linked statically, takes only the functions it uses (cmake/command.cmake).
 cameo_optimize("^src/(api|autodiff|base|bytes|check|convert|draw|evaluate|exec|graph|infer|io|lower|models|onnx|rewrite|schema|tensor|train|versions)/"
                -ffunction-sections -fdata-sections)

@@ -1,12 +1,8 @@
 /* CumSum and CumProd: running totals along an axis, forwards or backwards, with or without the
  * element itself. */
 // SPDX-License-Identifier: Apache-2.0
-#include "base/machine.h"
-#include "base/parallel.h"
 #include "graph/node_formula.h"
 #include "ops/index/index.h"
-#include "tensor/element_types.h"
-#include "tensor/half.h"
 
 static enum cm_status cumulative_infer(struct cm_infer *in)
 {
@@ -21,184 +17,69 @@ static enum cm_status cumulative_infer(struct cm_infer *in)
     return cm_infer_set(in, 0, x);
 }
 
-enum { BLOCK = 256 };
-
-struct cumulation {
-    bool exclusive, reverse;
-};
-
-/* n neighbouring lanes and so many steps, `stride` elements apart: totals go on by x, and y takes
- * them before or after. Totals are as wide as 64 bits allow. */
-typedef void step_fn(int64_t n, int64_t steps, int64_t stride, const void *x, void *totals, void *y,
-                     bool exclusive);
-
-#define STEPS(ctype, total, expression)                                                            \
-    for (int64_t k = 0; k < steps; k++) {                                                          \
-        const ctype *xs = (const ctype *)from + k * stride;                                        \
-        CM_ANY_ORDER                                                                               \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            const total x = (total)xs[i], t = ((total *)totals)[i], next = (expression);           \
-            ((total *)totals)[i] = next;                                                           \
-            ((ctype *)to)[k * stride + i] = (ctype)(exclusive ? t : next);                         \
-        }                                                                                          \
-    }
-#define PARAMETERS                                                                                 \
-    int64_t n, int64_t steps, int64_t stride, const void *from, void *totals, void *to,            \
-        bool exclusive
-#define STEP(name, TAG, ctype, total, expression)                                                  \
-    static CM_BUILT_##TAG void name##_##TAG(PARAMETERS)                                            \
-    {                                                                                              \
-        STEPS(ctype, total, expression)                                                            \
-    }
-
-/* Floats go four steps at a time, so that totals are read and written once for them. */
-static CM_ALWAYS_INLINE void add_floats_on(enum cm_machine machine, PARAMETERS)
-{
-    const float *row = from;
-    double *sums = totals;
-    float *out = to;
-    (void)machine;
-    for (; !exclusive && steps >= 4; steps -= 4, row += 4 * stride, out += 4 * stride) {
-        CM_ANY_ORDER
-        for (int64_t i = 0; i < n; i++) {
-            const double a = sums[i] + row[i], b = a + row[stride + i];
-            const double c = b + row[2 * stride + i], d = c + row[3 * stride + i];
-            out[i] = (float)a;
-            out[stride + i] = (float)b;
-            out[2 * stride + i] = (float)c;
-            out[3 * stride + i] = (float)d;
-            sums[i] = d;
-        }
-    }
-    from = row;
-    to = out;
-    STEPS(float, double, t + x)
-}
-CM_TWO_BUILDS(add_floats, (PARAMETERS), (machine, n, steps, stride, from, totals, to, exclusive))
-
-static void sum_FLOAT(PARAMETERS)
-{
-    add_floats_builds[cm_this_machine()](n, steps, stride, from, totals, to, exclusive);
-}
-
-#define SUM_FLOAT(TAG, ctype, name, extra)    STEP(name, TAG, ctype, double, t + x)
-#define SUM_INTEGER(TAG, ctype, name, extra)  STEP(name, TAG, ctype, uint64_t, t + x)
-#define PROD_FLOAT(TAG, ctype, name, extra)   STEP(name, TAG, ctype, double, t *x)
-#define PROD_INTEGER(TAG, ctype, name, extra) STEP(name, TAG, ctype, uint64_t, t *x)
-SUM_FLOAT(DOUBLE, double, sum, ())
-CM_INTEGER_TYPES(SUM_INTEGER, sum, ())
-CM_FLOAT_TYPES(PROD_FLOAT, prod, ())
-CM_INTEGER_TYPES(PROD_INTEGER, prod, ())
-
+/* Totals of floats are doubles, those of integers wrap. */
 struct row {
-    step_fn *steps[CM_DTYPE_COUNT];
+    double (*of_reals)(double total, double x);
+    uint64_t (*of_wholes)(uint64_t total, uint64_t x);
     int first; /* the total of nothing */
 };
-static const struct row sum = {{CM_NUMBER_TYPES(CM_LOOP_ENTRY, sum, ())}, 0};
-static const struct row prod = {{CM_NUMBER_TYPES(CM_LOOP_ENTRY, prod, ())}, 1};
 
-union totals {
-    double reals[BLOCK];
-    uint64_t wholes[BLOCK];
-};
-
-struct job {
-    const struct cm_tensor *x, *y;
-    step_fn *step;
-    bool narrow, is_float;
-    int first;
-    struct cumulation how;
-    struct cm_lanes lanes;
-};
-
-static void start(const struct job *job, int64_t n, union totals *totals)
+static double add_real(double total, double x)
 {
-    for (int64_t i = 0; i < n; i++) {
-        if (job->is_float)
-            totals->reals[i] = job->first;
-        else
-            totals->wholes[i] = (uint64_t)job->first;
-    }
+    return total + x;
 }
 
-/* All steps of n lanes, the first of which is elements at .. at + n. */
-static void advance(const struct job *job, int64_t at, int64_t n, int64_t stride,
-                    union totals *totals)
+static uint64_t add_whole(uint64_t total, uint64_t x)
 {
-    const size_t width = cm_dtype_size(job->x->type);
-    if (!job->narrow) {
-        job->step(n, job->lanes.length, stride, (const char *)job->x->data + (size_t)at * width,
-                  totals, (char *)job->y->data + (size_t)at * width, job->how.exclusive);
-        return;
-    }
-    for (int64_t k = 0; k < job->lanes.length; k++, at += stride) {
-        float block[BLOCK];
-        cm_narrow_load(job->x->type, job->x->data, at, n, block);
-        job->step(n, 1, 0, block, totals, block, job->how.exclusive);
-        cm_narrow_store(job->y->type, job->y->data, at, n, block);
-    }
+    return total + x;
 }
 
-/* Blocks of lanes, counted through all parts of the outer axes. */
-static void cumulate(void *arg, int64_t begin, int64_t end)
+static double multiply_real(double total, double x)
 {
-    const struct job *job = arg;
-    const struct cm_lanes *lanes = &job->lanes;
-    const int64_t blocks = (lanes->inner + BLOCK - 1) / BLOCK;
-    for (int64_t b = begin; b < end; b++) {
-        const int64_t inner = b % blocks * BLOCK;
-        const int64_t n = lanes->inner - inner < BLOCK ? lanes->inner - inner : BLOCK;
-        const int64_t first = b / blocks * lanes->length * lanes->inner + inner;
-        const int64_t last = first + (lanes->length - 1) * lanes->inner;
-        union totals totals;
-        start(job, n, &totals);
-        advance(job, job->how.reverse ? last : first, n,
-                job->how.reverse ? -lanes->inner : lanes->inner, &totals);
-    }
+    return total * x;
 }
 
-enum { GRAIN = 1 << 15 }; /* elements worth a thread */
-
-static void cumulate_all(struct job *job)
+static uint64_t multiply_whole(uint64_t total, uint64_t x)
 {
-    const struct cm_lanes *lanes = &job->lanes;
-    const int64_t blocks = lanes->outer * ((lanes->inner + BLOCK - 1) / BLOCK);
-    const int64_t each = cm_tensor_count(job->x) / blocks;
-    /* Elements of packed types share bytes. */
-    const bool packed = cm_dtype_size(job->x->type) == 0;
-    cm_parallel(blocks, packed ? blocks : each < GRAIN ? GRAIN / (each + 1) + 1 : 1, cumulate, job);
+    return total * x;
 }
 
-static enum cm_status cumulative_prepare(struct cm_call *call)
-{
-    struct cumulation *how = cm_call_state(call, sizeof *how);
-    how->exclusive = cm_node_int(call->node, "exclusive");
-    how->reverse = cm_node_int(call->node, "reverse");
-    return CM_OK;
-}
+static const struct row sum = {add_real, add_whole, 0}, prod = {multiply_real, multiply_whole, 1};
 
 static enum cm_status cumulative_run(struct cm_call *call)
 {
     const struct row *row = call->op->arg;
-    const struct cm_tensor *x = call->in[0];
-    const bool narrow = cm_dtype_is_narrow(x->type);
+    const struct cm_tensor *x = call->in[0], *y = call->out[0];
+    const bool exclusive = cm_node_int(call->node, "exclusive") != 0;
+    const bool reverse = cm_node_int(call->node, "reverse") != 0;
+    const bool is_float = cm_dtype_info(x->type)->kind == CM_CLASS_FLOAT;
+    const size_t width = cm_dtype_size(x->type);
     const int64_t wanted = cm_tensor_int(call->in[1], 0);
-    struct job job = {.x = x,
-                      .y = call->out[0],
-                      .step = row->steps[narrow ? CM_FLOAT : x->type],
-                      .narrow = narrow,
-                      .is_float = cm_dtype_info(x->type)->kind == CM_CLASS_FLOAT,
-                      .first = row->first,
-                      .how = *(const struct cumulation *)call->state};
     int axis;
-    if (!job.step)
+    if (!is_float && width == 0)
         return cm_call_fail(call, CM_UNSUPPORTED, "no kernel for %s", cm_dtype_name(x->type));
     if (!cm_axis_fix(wanted, x->shape.rank, &axis))
         return cm_call_fail(call, CM_BAD_ARGUMENT, "axis %lld is out of range for rank %d",
                             (long long)wanted, x->shape.rank);
-    job.lanes = cm_lanes_of(&x->shape, axis);
-    if (cm_tensor_count(x) > 0)
-        cumulate_all(&job);
+    const struct cm_lanes lanes = cm_lanes_of(&x->shape, axis);
+    for (int64_t lane = 0; lane < lanes.outer * lanes.inner; lane++) {
+        double real = row->first;
+        uint64_t whole = (uint64_t)row->first;
+        for (int64_t k = 0; k < lanes.length; k++) {
+            const int64_t place = reverse ? lanes.length - 1 - k : k;
+            const int64_t at = cm_lanes_first(&lanes, lane) + place * lanes.inner;
+            if (is_float) {
+                const double next = row->of_reals(real, cm_tensor_real(x, at));
+                cm_tensor_set_real(y, at, exclusive ? real : next);
+                real = next;
+            } else {
+                const uint64_t next = row->of_wholes(whole, (uint64_t)cm_tensor_int(x, at));
+                memcpy((char *)y->data + (size_t)at * width, exclusive ? &whole : &next,
+                       width); /* little-endian: the low bytes */
+                whole = next;
+            }
+        }
+    }
     return CM_OK;
 }
 
@@ -248,7 +129,7 @@ static enum cm_status cumprod_grad(struct cm_grad *g)
            "d_x = Where(first, gather_without(first), after)");
 }
 
-CM_OP(CumSum, .infer = cumulative_infer, .prepare = cumulative_prepare, .run = cumulative_run,
-      .grad = cumsum_grad, .memory.share = cumulative_share, .arg = &sum);
-CM_OP(CumProd, .infer = cumulative_infer, .prepare = cumulative_prepare, .run = cumulative_run,
-      .grad = cumprod_grad, .memory.share = cumulative_share, .arg = &prod);
+CM_OP(CumSum, .infer = cumulative_infer, .run = cumulative_run, .grad = cumsum_grad,
+      .memory.share = cumulative_share, .arg = &sum);
+CM_OP(CumProd, .infer = cumulative_infer, .run = cumulative_run, .grad = cumprod_grad,
+      .memory.share = cumulative_share, .arg = &prod);

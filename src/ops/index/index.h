@@ -29,6 +29,8 @@ struct cm_lanes {
     int64_t outer, length, inner;
 };
 struct cm_lanes cm_lanes_of(const struct cm_shape *shape, int axis);
+/* The first element of lane number `lane`; the others are `inner` apart. */
+int64_t cm_lanes_first(const struct cm_lanes *lanes, int64_t lane);
 
 /* ---- for gradients ---- */
 
