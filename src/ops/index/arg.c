@@ -58,11 +58,7 @@ struct arg {
 static enum cm_status arg_prepare(struct cm_call *call)
 {
     struct arg *arg = cm_call_state(call, sizeof *arg);
-    const struct cm_shape *x = &call->in[0]->shape;
-    int axis;
-    if (!cm_axis_fix(cm_node_int(call->node, "axis"), x->rank, &axis))
-        return cm_call_fail(call, CM_BAD_MODEL, "axis is out of range for rank %d", x->rank);
-    arg->lanes = cm_lanes_of(x, axis);
+    CM_TRY(cm_lanes_read(call, &call->in[0]->shape, &arg->lanes));
     arg->last = cm_node_int(call->node, "select_last_index");
     return CM_OK;
 }
@@ -147,13 +143,10 @@ static enum cm_status topk_prepare(struct cm_call *call)
     struct topk *topk = cm_call_state(call, sizeof *topk);
     const struct cm_shape *x = &call->in[0]->shape;
     size_t bytes;
-    int axis;
-    if (!cm_axis_fix(cm_node_int(call->node, "axis"), x->rank, &axis))
-        return cm_call_fail(call, CM_BAD_MODEL, "axis is out of range for rank %d", x->rank);
-    topk->lanes = cm_lanes_of(x, axis);
+    CM_TRY(cm_lanes_read(call, x, &topk->lanes));
     topk->largest = cm_node_int(call->node, "largest");
     if (!cm_size_mul((size_t)topk->lanes.length, sizeof(int64_t), &bytes))
-        return cm_call_fail(call, CM_LIMIT, "axis %d is too long to sort", axis);
+        return cm_call_fail(call, CM_LIMIT, "its axis is too long to sort");
     if (cm_shape_elements(x) > 0)
         cm_call_scratch(call, bytes);
     return CM_OK;

@@ -48,10 +48,7 @@ static enum cm_status gather_prepare(struct cm_call *call)
 {
     struct cm_lanes *lanes = cm_call_state(call, sizeof *lanes);
     const struct cm_shape *x = &call->in[0]->shape;
-    int axis;
-    if (!cm_axis_fix(cm_node_int(call->node, "axis"), x->rank, &axis))
-        return cm_call_fail(call, CM_BAD_MODEL, "axis is out of range for rank %d", x->rank);
-    *lanes = cm_lanes_of(x, axis);
+    CM_TRY(cm_lanes_read(call, x, lanes));
     if (lanes->inner > 1) /* slices are copied as bytes, so a table may stay where it is */
         cm_call_want_layout(call, 0, &cm_unaligned);
     return CM_OK;

@@ -117,17 +117,6 @@ enum cm_status cm_index_movable(struct cm_call *call, const struct cm_tensor *fr
     return cm_buffer_hold(call->out[0]->buffer, from->buffer, call->err);
 }
 
-struct cm_lanes cm_lanes_of(const struct cm_shape *shape, int axis)
-{
-    return (struct cm_lanes){cm_shape_span(shape, 0, axis), shape->dims[axis],
-                             cm_shape_span(shape, axis + 1, shape->rank)};
-}
-
-int64_t cm_lanes_first(const struct cm_lanes *lanes, int64_t lane)
-{
-    return lane / lanes->inner * lanes->length * lanes->inner + lane % lanes->inner;
-}
-
 cm_value cm_index_zeros(struct cm_grad *g, cm_value x)
 {
     return cm_emit(g, "Expand", cm_emit_scalar_like(g, x, 0), cm_emit(g, "Shape", x));

@@ -4,7 +4,7 @@
 #ifndef CM_OPS_INDEX_INDEX_H
 #define CM_OPS_INDEX_INDEX_H
 
-#include "graph/op.h"
+#include "ops/common/lanes.h"
 
 enum { CM_INDEX_BLOCK = 256 }; /* places worked out at a time */
 
@@ -23,14 +23,6 @@ void cm_index_scatter(size_t width, int64_t count, const void *from, const int64
 /* Elements are moved from in to out: refuses types stored below a byte, keeps the bytes of strings
  * alive. */
 enum cm_status cm_index_movable(struct cm_call *call, const struct cm_tensor *from) CM_MUST_CHECK;
-
-/* A tensor seen from one axis: outer x length x inner. */
-struct cm_lanes {
-    int64_t outer, length, inner;
-};
-struct cm_lanes cm_lanes_of(const struct cm_shape *shape, int axis);
-/* The first element of lane number `lane`; the others are `inner` apart. */
-int64_t cm_lanes_first(const struct cm_lanes *lanes, int64_t lane);
 
 /* ---- for gradients ---- */
 

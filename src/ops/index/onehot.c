@@ -59,10 +59,7 @@ static enum cm_status onehot_prepare(struct cm_call *call)
 {
     struct cm_lanes *lanes = cm_call_state(call, sizeof *lanes);
     const struct cm_shape *y = &call->out[0]->shape;
-    int axis;
-    if (!cm_axis_fix(cm_node_int(call->node, "axis"), y->rank, &axis))
-        return cm_call_fail(call, CM_BAD_MODEL, "axis is out of range for rank %d", y->rank);
-    *lanes = cm_lanes_of(y, axis);
+    CM_TRY(cm_lanes_read(call, y, lanes));
     return CM_OK;
 }
 

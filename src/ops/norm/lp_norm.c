@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
 #include "graph/node_formula.h"
-#include "graph/op.h"
+#include "ops/common/lanes.h"
 #include "tensor/line.h"
 
 #include <math.h>
@@ -11,33 +11,17 @@
 
 static enum cm_status lp_infer(struct cm_infer *in)
 {
-    const struct cm_type *x = cm_infer_type(in, 0);
     const int64_t p = cm_node_int(in->node, "p");
-    int axis;
     if (p != 1 && p != 2)
         return cm_infer_fail(in, "p is %lld, must be 1 or 2", (long long)p);
-    if (x->rank != CM_RANK_UNKNOWN)
-        CM_TRY(cm_infer_axis(in, cm_node_int(in->node, "axis"), x->rank, false, &axis));
-    return cm_infer_set(in, 0, x);
+    return cm_lanes_infer(in, 0);
 }
-
-struct lanes {
-    int64_t outer, length, inner;
-    bool squares;
-};
 
 static enum cm_status lp_prepare(struct cm_call *call)
 {
-    const struct cm_shape *x = &call->in[0]->shape;
-    struct lanes *lanes = cm_call_state(call, sizeof *lanes);
+    struct cm_lanes *lanes = cm_call_state(call, sizeof *lanes);
     size_t bytes;
-    int axis;
-    if (!cm_axis_fix(cm_node_int(call->node, "axis"), x->rank, &axis))
-        return cm_call_fail(call, CM_BAD_MODEL, "its axis is out of range for rank %d", x->rank);
-    lanes->outer = cm_shape_span(x, 0, axis);
-    lanes->length = x->dims[axis];
-    lanes->inner = cm_shape_span(x, axis + 1, x->rank);
-    lanes->squares = cm_node_int(call->node, "p") == 2;
+    CM_TRY(cm_lanes_read(call, &call->in[0]->shape, lanes));
     if (cm_tensor_count(call->in[0]) == 0)
         return CM_OK;
     if (!cm_size_mul((size_t)lanes->inner, sizeof(double), &bytes) ||
@@ -49,7 +33,8 @@ static enum cm_status lp_prepare(struct cm_call *call)
 
 static enum cm_status lp_run(struct cm_call *call)
 {
-    const struct lanes *l = call->state;
+    const struct cm_lanes *l = call->state;
+    const bool squares = cm_node_int(call->node, "p") == 2;
     double *norms = call->scratch, *v = norms + l->inner;
     const int64_t size = l->length * l->inner;
     if (cm_tensor_count(call->in[0]) == 0)
@@ -60,10 +45,10 @@ static enum cm_status lp_run(struct cm_call *call)
             norms[j] = 0;
         for (int64_t i = 0; i < l->length; i++)
             for (int64_t j = 0; j < l->inner; j++)
-                norms[j] += l->squares ? v[i * l->inner + j] * v[i * l->inner + j]
-                                       : fabs(v[i * l->inner + j]);
+                norms[j] +=
+                    squares ? v[i * l->inner + j] * v[i * l->inner + j] : fabs(v[i * l->inner + j]);
         for (int64_t j = 0; j < l->inner; j++) {
-            const double norm = l->squares ? sqrt(norms[j]) : norms[j];
+            const double norm = squares ? sqrt(norms[j]) : norms[j];
             norms[j] = norm == 0 ? 1 : norm; /* a lane of zeros stays so */
         }
         for (int64_t i = 0; i < l->length; i++)

@@ -6,8 +6,6 @@
 #include "tensor/half.h"
 #include "tensor/line.h"
 
-#include "base/number.h"
-
 #include <math.h>
 
 /* Changes a line of n scores in place; type is what they are stored as. */
@@ -74,47 +72,24 @@ static line_fn *const softmax = softmax_line, *const log_softmax = log_softmax_l
 
 static enum cm_status scoring_infer(struct cm_infer *in)
 {
-    const struct cm_type *x = cm_infer_type(in, 0);
-    int axis;
-    if (x->rank != CM_RANK_UNKNOWN && (x->rank != 0 || cm_node_int(in->node, "axis") != -1))
-        CM_TRY(cm_infer_axis(in, cm_node_int(in->node, "axis"), x->rank, false, &axis));
-    return cm_infer_set(in, 0, x);
+    return cm_softmax_infer(in, 0);
 }
-
-struct lines {
-    int64_t outer, count, inner; /* lines of count elements, inner apart */
-};
 
 static enum cm_status scoring_prepare(struct cm_call *call)
 {
-    const struct cm_shape *x = &call->in[0]->shape;
-    struct lines *lines = cm_call_state(call, sizeof *lines);
-    int axis = 0;
-    size_t bytes;
-    *lines = (struct lines){1, 1, 1};
-    if (x->rank > 0) {
-        if (!cm_axis_fix(cm_node_int(call->node, "axis"), x->rank, &axis))
-            return cm_call_fail(call, CM_BAD_MODEL, "its axis is out of range for rank %d",
-                                x->rank);
-        *lines = (struct lines){cm_shape_span(x, 0, axis), x->dims[axis],
-                                cm_shape_span(x, axis + 1, x->rank)};
-    }
-    if (!cm_size_mul((size_t)lines->count, sizeof(double), &bytes))
-        return cm_call_fail(call, CM_LIMIT, "its axis is too long");
-    cm_call_scratch(call, bytes);
-    return CM_OK;
+    return cm_softmax_prepare(call, 1);
 }
 
 static enum cm_status scoring_run(struct cm_call *call)
 {
     line_fn *const turn = *(line_fn *const *)call->op->arg;
-    const struct lines *l = call->state;
+    const struct cm_lanes *l = call->state;
     const struct cm_tensor *x = call->in[0], *y = call->out[0];
-    for (int64_t i = 0; l->count > 0 && i < l->outer * l->inner; i++) {
-        const int64_t at = i / l->inner * l->count * l->inner + i % l->inner;
-        cm_line_load(cm_line_at(x, at), l->inner, l->count, CM_DOUBLE, call->scratch);
-        turn(x->type, l->count, call->scratch);
-        cm_line_save(cm_line_at(y, at), l->inner, l->count, CM_DOUBLE, call->scratch);
+    for (int64_t i = 0; l->length > 0 && i < l->outer * l->inner; i++) {
+        const int64_t at = cm_lanes_first(l, i);
+        cm_line_load(cm_line_at(x, at), l->inner, l->length, CM_DOUBLE, call->scratch);
+        turn(x->type, l->length, call->scratch);
+        cm_line_save(cm_line_at(y, at), l->inner, l->length, CM_DOUBLE, call->scratch);
     }
     return CM_OK;
 }

@@ -34,53 +34,51 @@ static void log_softmax_line(int64_t n, const double *y, double *dy)
         dy[i] -= exp(y[i]) * sum;
 }
 
-struct softmax_lines {
-    int64_t outer, count, inner; /* lines of count elements, inner apart */
-};
-
-static enum cm_status lines_infer(struct cm_infer *in)
+enum cm_status cm_softmax_infer(struct cm_infer *in, int i)
 {
-    const struct cm_type *y = cm_infer_type(in, Y);
-    int axis;
-    if (y->rank != CM_RANK_UNKNOWN && (y->rank != 0 || cm_node_int(in->node, "axis") != -1))
-        CM_TRY(cm_infer_axis(in, cm_node_int(in->node, "axis"), y->rank, false, &axis));
-    return cm_infer_set(in, 0, y);
+    const struct cm_type *x = cm_infer_type(in, i);
+    if (x->rank == 0 && cm_node_int(in->node, "axis") == -1)
+        return cm_infer_set(in, 0, x);
+    return cm_lanes_infer(in, i);
 }
 
-static enum cm_status lines_prepare(struct cm_call *call)
+enum cm_status cm_softmax_prepare(struct cm_call *call, size_t buffers)
 {
-    const struct cm_shape *y = &call->in[Y]->shape;
-    struct softmax_lines *lines = cm_call_state(call, sizeof *lines);
-    int axis = 0;
+    const struct cm_shape *x = &call->in[0]->shape;
+    struct cm_lanes *lanes = cm_call_state(call, sizeof *lanes);
     size_t bytes;
-    *lines = (struct softmax_lines){.outer = 1, .count = 1, .inner = 1};
-    if (!cm_shape_equal(y, &call->in[DY]->shape))
-        return cm_call_fail(call, CM_BAD_MODEL, "its operands differ in shape");
-    if (y->rank > 0) {
-        if (!cm_axis_fix(cm_node_int(call->node, "axis"), y->rank, &axis))
-            return cm_call_fail(call, CM_BAD_MODEL, "its axis is out of range for rank %d",
-                                y->rank);
-        lines->outer = cm_shape_span(y, 0, axis);
-        lines->count = y->dims[axis];
-        lines->inner = cm_shape_span(y, axis + 1, y->rank);
-    }
-    if (!cm_size_mul((size_t)lines->count, 2 * sizeof(double), &bytes))
+    *lanes = (struct cm_lanes){1, 1, 1};
+    if (x->rank > 0)
+        CM_TRY(cm_lanes_read(call, x, lanes));
+    if (!cm_size_mul((size_t)lanes->length, buffers * sizeof(double), &bytes))
         return cm_call_fail(call, CM_LIMIT, "its axis is too long");
     cm_call_scratch(call, bytes);
     return CM_OK;
 }
 
+static enum cm_status lines_infer(struct cm_infer *in)
+{
+    return cm_softmax_infer(in, Y);
+}
+
+static enum cm_status lines_prepare(struct cm_call *call)
+{
+    if (!cm_shape_equal(&call->in[Y]->shape, &call->in[DY]->shape))
+        return cm_call_fail(call, CM_BAD_MODEL, "its operands differ in shape");
+    return cm_softmax_prepare(call, 2);
+}
+
 static enum cm_status lines_run(struct cm_call *call)
 {
-    const struct softmax_lines *l = call->state;
+    const struct cm_lanes *l = call->state;
     slope_line_fn *const turn = *(slope_line_fn *const *)call->op->arg;
-    double *y = call->scratch, *dy = y + l->count;
-    for (int64_t i = 0; l->count > 0 && i < l->outer * l->inner; i++) {
-        const int64_t at = i / l->inner * l->count * l->inner + i % l->inner;
-        cm_line_load(cm_line_at(call->in[Y], at), l->inner, l->count, CM_DOUBLE, y);
-        cm_line_load(cm_line_at(call->in[DY], at), l->inner, l->count, CM_DOUBLE, dy);
-        turn(l->count, y, dy);
-        cm_line_save(cm_line_at(call->out[0], at), l->inner, l->count, CM_DOUBLE, dy);
+    double *y = call->scratch, *dy = y + l->length;
+    for (int64_t i = 0; l->length > 0 && i < l->outer * l->inner; i++) {
+        const int64_t at = cm_lanes_first(l, i);
+        cm_line_load(cm_line_at(call->in[Y], at), l->inner, l->length, CM_DOUBLE, y);
+        cm_line_load(cm_line_at(call->in[DY], at), l->inner, l->length, CM_DOUBLE, dy);
+        turn(l->length, y, dy);
+        cm_line_save(cm_line_at(call->out[0], at), l->inner, l->length, CM_DOUBLE, dy);
     }
     return CM_OK;
 }
