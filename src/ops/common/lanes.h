@@ -17,7 +17,7 @@ enum cm_status cm_lanes_read(struct cm_call *call, const struct cm_shape *shape,
 /* The first element of lane number `lane`. */
 int64_t cm_lanes_first(const struct cm_lanes *lanes, int64_t lane);
 
-/* In inference: output 0 is like input i, of which the attribute `axis` is an axis. */
+/* In inference: output 0 is like input i, whose rank admits the attribute `axis`. */
 enum cm_status cm_lanes_infer(struct cm_infer *in, int i) CM_MUST_CHECK;
 
 #endif

@@ -13,8 +13,8 @@ struct cm_reduction {
     int64_t (*of_signed)(int64_t n, const int64_t *x); /* NULL: only floats have a kernel */
     uint64_t (*of_unsigned)(int64_t n, const uint64_t *x);
     bool wraps; /* integers wrap, as C's do; else they are the nearest that the type holds */
-    /* The gradient of the data as a formula (graph/node_formula.h) that begins with "x, y, dy, axes: ",
-     * y and dy in the shape that keepdims would give. */
+    /* The gradient of the data as a formula (graph/node_formula.h) that begins with "x, y, dy,
+     * axes: ", y and dy in the shape that keepdims would give. */
     const char *slope;
     cm_quantity_pair_fn *of_numbers; /* may be NULL */
 };

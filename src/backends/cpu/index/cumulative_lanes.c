@@ -114,7 +114,7 @@ static void start(const struct job *job, int64_t n, union totals *totals)
     }
 }
 
-/* All steps of n lanes, the first of which is elements at .. at + n. */
+/* All steps of n lanes, which begin with elements at .. at + n. */
 static void advance(const struct job *job, int64_t at, int64_t n, int64_t stride,
                     union totals *totals)
 {
