@@ -150,7 +150,8 @@ static void on_llvm_diagnostic(LLVMDiagnosticInfoRef info, void *data)
     LLVMDisposeMessage(text);
 }
 
-static bool link_bitcode(struct cm_mlir_build *build, const struct cm_mlir_bytes *bitcode)
+/* NULL: it failed. The module belongs to the context of the build. */
+static LLVMModuleRef read_bitcode(struct cm_mlir_build *build, const struct cm_mlir_bytes *bitcode)
 {
     /* The reader takes what follows the last byte for granted: a copy ends with a zero. */
     const LLVMMemoryBufferRef buffer =
@@ -161,12 +162,18 @@ static bool link_bitcode(struct cm_mlir_build *build, const struct cm_mlir_bytes
     if (LLVMParseIRInContext(build->llvm, buffer, &other, &error)) {
         cm_mlir_build_fail(build, "%s", error);
         LLVMDisposeMessage(error);
-        return false;
+        return NULL;
     }
     LLVMSetTarget(other, build->triple); /* clang spells some triples with a version */
     LLVMSetDataLayout(other, build->layout);
-    return !LLVMLinkModules2(build->code, other) ||
-           cm_mlir_build_fail(build, "modules cannot be linked");
+    return other;
+}
+
+/* Takes `from`, which may be NULL. */
+static bool link_into(struct cm_mlir_build *build, LLVMModuleRef into, LLVMModuleRef from)
+{
+    return from &&
+           (!LLVMLinkModules2(into, from) || cm_mlir_build_fail(build, "modules cannot be linked"));
 }
 
 /* A constant of the glue's, whose declaration it replaces. */
@@ -288,18 +295,53 @@ static void name_known_functions(struct cm_mlir_build *build)
     }
 }
 
-static bool optimize(struct cm_mlir_build *build)
+static bool optimize(struct cm_mlir_build *build, LLVMModuleRef code, const char *passes)
 {
     const LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
-    const LLVMErrorRef error = LLVMRunPasses(build->code, "default<O3>", build->machine, options);
+    const LLVMErrorRef error = LLVMRunPasses(code, passes, build->machine, options);
 
     LLVMDisposePassBuilderOptions(options);
     if (!error)
-        return true;
+        return !build->error.size;
     char *text = LLVMGetErrorMessage(error);
     cm_mlir_build_fail(build, "%s", text);
     LLVMDisposeErrorMessage(text);
     return false;
+}
+
+/* ---- kernels ---- */
+
+/* Local functions that nothing calls are dropped before the first is optimized: most of a file. */
+static void keep_called(const struct cm_mlir_build *build, LLVMModuleRef kernels)
+{
+    for (LLVMValueRef f = LLVMGetFirstFunction(kernels); f; f = LLVMGetNextFunction(f)) {
+        size_t length;
+
+        if (!LLVMIsDeclaration(f) &&
+            !LLVMGetNamedFunction(build->code, LLVMGetValueName2(f, &length)))
+            LLVMSetLinkage(f, LLVMInternalLinkage);
+    }
+}
+
+/* Kernels are tuned by hand, and not helped by what O3 does to them but size. They are optimized
+ * apart from the program, which calls them with numbers that it knows: copies of them for those
+ * numbers would cost more than they gain. */
+static bool add_kernels(struct cm_mlir_build *build)
+{
+    const struct cm_mlir_job *job = build->job;
+    LLVMModuleRef kernels = NULL;
+
+    for (size_t i = 0; i < job->n_kernels; i++) {
+        const LLVMModuleRef one = read_bitcode(build, &job->kernels[i]);
+
+        if (kernels ? !link_into(build, kernels, one) : !one)
+            return false;
+        kernels = kernels ? kernels : one;
+    }
+    if (!kernels)
+        return true;
+    keep_called(build, kernels);
+    return optimize(build, kernels, "default<O2>") && link_into(build, build->code, kernels);
 }
 
 /* ---- bytes ---- */
@@ -353,14 +395,16 @@ bool cm_mlir_emit(struct cm_mlir_build *build)
     LLVMSetDataLayout(build->code, build->layout);
     describe_functions(build);
     name_known_functions(build);
-    for (size_t i = 0; i < build->job->n_bitcode; i++)
-        if (!link_bitcode(build, &build->job->bitcode[i]))
-            return false;
+    if (build->job->glue.size &&
+        !link_into(build, build->code, read_bitcode(build, &build->job->glue)))
+        return false;
     if (!cm_mlir_match_calls(build))
         return false;
     add_constants(build);
     hide_all(build);
-    if (!optimize(build) || build->error.size)
+    if (!optimize(build, build->code, "default<O3>") || !add_kernels(build) ||
+        !cm_mlir_match_calls(build))
         return false;
+    hide_all(build);
     return build->job->form == CM_MLIR_LLVM ? write_text(build) : write_code(build);
 }

@@ -1,4 +1,5 @@
-/* A build from text to bytes: the steps, their passes, and what goes wrong in them. */
+/* A build from text to bytes: its two parts, the steps of each, their passes, and what goes wrong
+ * in them. */
 // SPDX-License-Identifier: Apache-2.0
 #include "mlir/module/mlir_build.h"
 
@@ -206,22 +207,20 @@ static bool print_module(struct cm_mlir_build *build)
     return true;
 }
 
-static bool run_steps(struct cm_mlir_build *build)
+static bool plan(struct cm_mlir_build *build)
+{
+    build->stage = "choosing the target";
+    return cm_mlir_choose_target(build) && parse(build) &&
+           (build->job->form == CM_MLIR_LINALG || to_buffers(build));
+}
+
+static bool finish(struct cm_mlir_build *build)
 {
     const enum cm_mlir_form form = build->job->form;
 
-    build->stage = "choosing the target";
-    if (!cm_mlir_choose_target(build) || !parse(build))
+    if (form > CM_MLIR_BUFFERS && !to_dialect(build))
         return false;
-    if (form == CM_MLIR_LINALG)
-        return print_module(build);
-    if (!to_buffers(build))
-        return false;
-    if (form == CM_MLIR_BUFFERS)
-        return print_module(build);
-    if (!to_dialect(build))
-        return false;
-    return form == CM_MLIR_DIALECT ? print_module(build) : cm_mlir_emit(build);
+    return form > CM_MLIR_DIALECT ? cm_mlir_emit(build) : print_module(build);
 }
 
 /* ---- errors that LLVM takes for the end of the process ---- */
@@ -234,7 +233,7 @@ static void on_fatal(const char *reason)
     if (!way_out)
         return;
     snprintf(last_words, sizeof last_words, "%s", reason);
-    longjmp(*way_out, 1); /* what LLVM held is lost, the process is not */
+    longjmp(*way_out, 1);
 }
 
 /* ---- one build ---- */
@@ -279,8 +278,9 @@ static void close_build(struct cm_mlir_build *build)
     mlirContextDestroy(build->context);
 }
 
-static void tell_failure(struct cm_mlir_build *build, struct cm_mlir_product *out)
+static void tell_failure(struct cm_mlir_build *build)
 {
+    struct cm_mlir_product *out = build->out;
     struct cm_mlir_string text = {0};
 
     cm_mlir_release(out);
@@ -291,30 +291,58 @@ static void tell_failure(struct cm_mlir_build *build, struct cm_mlir_product *ou
     out->error = text.data;
 }
 
-bool cm_mlir_build_all(const struct cm_mlir_job *job, struct cm_mlir_product *out)
+/* Runs steps with a way out of errors that LLVM takes for the end of the process. */
+static bool run(struct cm_mlir_build *build, bool (*steps)(struct cm_mlir_build *))
 {
-    struct cm_mlir_build *build = calloc(1, sizeof *build);
     jmp_buf here;
     volatile bool done = false;
 
-    *out = (struct cm_mlir_product){0};
-    if (!build)
-        return false;
-    start();
-    *build = (struct cm_mlir_build){.job = job, .out = out, .stage = "starting"};
     if (setjmp(here) == 0) {
         way_out = &here;
-        open_context(build);
-        done = run_steps(build);
-        close_build(build);
+        done = steps(build);
     } else {
         cm_mlir_build_fail(build, "%s", last_words);
+        build->is_lost = true;
         done = false;
     }
     way_out = NULL;
     if (!done)
-        tell_failure(build, out);
+        tell_failure(build);
+    return done;
+}
+
+static bool open_and_plan(struct cm_mlir_build *build)
+{
+    open_context(build);
+    return plan(build);
+}
+
+struct cm_mlir_build *cm_mlir_build_plan(const struct cm_mlir_job *job, struct cm_mlir_product *out)
+{
+    struct cm_mlir_build *build = calloc(1, sizeof *build);
+
+    *out = (struct cm_mlir_product){0};
+    if (!build)
+        return NULL;
+    start();
+    *build = (struct cm_mlir_build){.job = job, .out = out, .stage = "starting"};
+    if (run(build, open_and_plan))
+        return build;
+    cm_mlir_build_end(build);
+    return NULL;
+}
+
+bool cm_mlir_build_finish(struct cm_mlir_build *build)
+{
+    return run(build, finish);
+}
+
+void cm_mlir_build_end(struct cm_mlir_build *build)
+{
+    if (!build)
+        return;
+    if (!build->is_lost) /* else what LLVM held is lost */
+        close_build(build);
     free(build->error.data);
     free(build);
-    return done;
 }

@@ -32,6 +32,7 @@ struct cm_mlir_build {
     LLVMModuleRef code;
     struct cm_mlir_string error; /* the first one that was reported */
     const char *stage;           /* what is being done, for messages */
+    bool is_lost;                /* LLVM left it in the middle of something */
 };
 
 #define CM_MLIR_PART    "cm_part_"

@@ -26,8 +26,9 @@ void cm_mlir_release(struct cm_mlir_product *product)
 
 const struct cm_mlir_module *cameo_mlir_module(void)
 {
-    static const struct cm_mlir_module module = {CM_MLIR_ABI, cm_mlir_version, cm_mlir_build_all,
-                                                 cm_mlir_release, cm_mlir_targets};
+    static const struct cm_mlir_module module = {
+        CM_MLIR_ABI,       cm_mlir_version, cm_mlir_build_plan, cm_mlir_build_finish,
+        cm_mlir_build_end, cm_mlir_release, cm_mlir_targets};
 
     return &module;
 }

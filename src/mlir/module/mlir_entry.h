@@ -5,7 +5,10 @@
 
 #include "mlir/toolchain/mlir_module.h"
 
-bool cm_mlir_build_all(const struct cm_mlir_job *job, struct cm_mlir_product *out);
+struct cm_mlir_build *cm_mlir_build_plan(const struct cm_mlir_job *job,
+                                         struct cm_mlir_product *out);
+bool cm_mlir_build_finish(struct cm_mlir_build *build);
+void cm_mlir_build_end(struct cm_mlir_build *build);
 void cm_mlir_release(struct cm_mlir_product *product);
 /* Makes LLVM's targets known, once in a process. */
 void cm_mlir_start_targets(void);

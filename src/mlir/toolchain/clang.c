@@ -288,7 +288,8 @@ enum cm_status cm_clang_check_target(const struct cm_workspace *workspace, const
 
 enum cm_status cm_clang_compile(const struct cm_workspace *workspace, const char *clang,
                                 const struct cm_clang_target *target, const char *name,
-                                struct cm_str source, struct cm_str *bitcode, struct cm_error *err)
+                                struct cm_str source, bool optimize, struct cm_str *bitcode,
+                                struct cm_error *err)
 {
     struct cm_arena *arena = workspace->arena;
     const char *from = cm_arena_printf(arena, "%s.c", name).data;
@@ -319,6 +320,10 @@ enum cm_status cm_clang_compile(const struct cm_workspace *workspace, const char
                                         "-fno-trapping-math"};
     for (size_t i = 0; i < CM_COUNT(fixed); i++)
         arguments[n++] = fixed[i];
+    if (!optimize) {
+        arguments[n++] = "-Xclang";
+        arguments[n++] = "-disable-llvm-passes";
+    }
     arguments[n++] = cm_workspace_path(workspace, from);
     arguments[n++] = "-o";
     arguments[n++] = cm_workspace_path(workspace, to);

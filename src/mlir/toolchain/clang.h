@@ -20,10 +20,10 @@ enum cm_status cm_clang_check_target(const struct cm_workspace *workspace, const
                                      struct cm_error *err) CM_MUST_CHECK;
 
 /* Bitcode of one source; files in workspace are called name. The bytes live as long as workspace.
- */
+ * optimize: by clang; without that LLVM's passes have to run over it. */
 enum cm_status cm_clang_compile(const struct cm_workspace *workspace, const char *clang,
                                 const struct cm_clang_target *target, const char *name,
-                                struct cm_str source, struct cm_str *bitcode,
+                                struct cm_str source, bool optimize, struct cm_str *bitcode,
                                 struct cm_error *err) CM_MUST_CHECK;
 
 /* The kernels (src/kernels) that a program calls: their sources, each once. */

@@ -1,7 +1,7 @@
 /* What the module of MLIR provides: a shared object of ours that links MLIR and LLVM through their
  * C interfaces, opened when the first model is compiled (mlir/toolchain/open.h). This header is all
  * that the two know of each other. It includes nothing of ours, so that the module links nothing of
- * ours. The module never prints, exits or keeps state between calls. */
+ * ours. The module never prints or exits, and keeps state in builds only. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_MLIR_MLIR_MODULE_H
 #define CM_MLIR_MLIR_MODULE_H
@@ -34,15 +34,18 @@ struct cm_mlir_job {
     const char *cpu;      /* "native": this machine's; "": the least of its kind */
     const char *features; /* as LLVM spells them, or "" */
     bool position_independent;
-    const struct cm_mlir_bytes *bitcode; /* LLVM modules that are linked in: glue, kernels */
-    size_t n_bitcode;
+    /* Only read when the build is finished. The code that is linked in are LLVM modules that
+     * nothing has optimized yet. Of the kernels only what the rest calls is kept. */
+    struct cm_mlir_bytes glue; /* size 0: none */
+    const struct cm_mlir_bytes *kernels;
+    size_t n_kernels;
     const char *const *exported; /* the symbols that stay visible; all others become local */
     size_t n_exported;
     struct cm_mlir_bytes weights; /* becomes the constant `cm_weights`; size 0: none */
 };
 
-/* What came of it, all malloc'd, for release. Where it failed error says why, and the rest is
- * empty. */
+/* The results, all malloc'd, for release. Where a step failed, error says why, and the rest is
+ * empty. Planning sets all but bytes. */
 struct cm_mlir_product {
     char *bytes;
     size_t size;
@@ -53,16 +56,23 @@ struct cm_mlir_product {
     size_t n_messages;
 };
 
+struct cm_mlir_build;
+
 struct cm_mlir_module {
     uint32_t abi;                             /* CM_MLIR_ABI of when it was compiled */
     void (*version)(char *text, size_t size); /* "19.1.7" */
-    bool (*build)(const struct cm_mlir_job *job, struct cm_mlir_product *out);
+    /* Reads the program and gives buffers their places in the arena, because the glue needs to know
+     * them. Borrows job and out until the build ends. NULL: it failed. */
+    struct cm_mlir_build *(*plan)(const struct cm_mlir_job *job, struct cm_mlir_product *out);
+    /* Takes the planned program to the form of the job; once for a build. */
+    bool (*finish)(struct cm_mlir_build *build);
+    void (*end)(struct cm_mlir_build *build); /* NULL: nothing happens */
     void (*release)(struct cm_mlir_product *product);
     /* Targets that LLVM was built with, one a line; malloc'd. */
     char *(*targets)(void);
 };
 
-enum { CM_MLIR_ABI = 1 };
+enum { CM_MLIR_ABI = 2 };
 #define CM_MLIR_ENTRY "cameo_mlir_module"
 typedef const struct cm_mlir_module *cm_mlir_entry_fn(void);
 

@@ -1,6 +1,5 @@
-/* The steps from a program to files. The module is asked twice: how much of the arena it plans, and
- * which checks it found, is known once memory has its places, and stands in the C that it then
- * links in. */
+/* The steps from a program to files. The module plans the arena and finds checks, of which the glue
+ * in C tells; then it goes on with the glue and the kernels linked in. */
 // SPDX-License-Identifier: Apache-2.0
 #include "mlir/toolchain/produce.h"
 
@@ -20,8 +19,10 @@ struct production {
     struct cm_workspace workspace;
     const char *clang, *linker;
     struct cm_glue glue;
-    struct cm_mlir_bytes *bitcode;
-    size_t n_bitcode;
+    const struct cm_mlir_module *module;
+    struct cm_mlir_job job;
+    struct cm_mlir_product product;
+    struct cm_mlir_build *build;
     struct cm_error *err;
 };
 
@@ -120,82 +121,92 @@ static enum cm_status open_workspace(struct production *p)
     return CM_OK;
 }
 
-struct release {
-    const struct cm_mlir_module *module;
-    struct cm_mlir_product product;
-};
-
-static void release(void *what)
+static enum cm_mlir_form form_of(enum cm_produce_kind kind)
 {
-    struct release *r = what;
-
-    r->module->release(&r->product);
+    return kind == CM_PRODUCE_BUFFERS    ? CM_MLIR_BUFFERS
+           : kind == CM_PRODUCE_LLVM     ? CM_MLIR_LLVM
+           : kind == CM_PRODUCE_ASSEMBLY ? CM_MLIR_ASSEMBLY
+                                         : CM_MLIR_OBJECT;
 }
 
-/* What the module made, until the arena ends. */
-static enum cm_status build(struct production *p, enum cm_mlir_form form,
-                            const struct cm_mlir_product **out)
+static void end_build(void *production)
+{
+    struct production *p = production;
+
+    p->module->end(p->build);
+    p->module->release(&p->product);
+}
+
+static enum cm_status module_failed(struct production *p)
+{
+    const char *why = p->product.error ? p->product.error : "memory ran out"; /* even for that */
+
+    return cm_fail(p->err, strstr(why, "memory ran out") ? CM_NO_MEMORY : CM_BAD_MODEL,
+                   "MLIR refuses the program: %.800s", why);
+}
+
+/* What the module made lives until the arena ends. */
+static enum cm_status plan(struct production *p)
 {
     const struct cm_produce_options *o = p->options;
-    const bool is_whole = form != CM_MLIR_BUFFERS;
-    struct release *r = CM_NEW(p->arena, struct release);
-    struct cm_mlir_job job = {.text = {p->program->text.data, p->program->text.size},
-                              .form = form,
-                              .triple = o->target.triple,
-                              .cpu = o->target.cpu,
-                              .features = "",
-                              .position_independent = true};
 
-    if (is_whole) {
-        job.bitcode = p->bitcode;
-        job.n_bitcode = p->n_bitcode;
-        job.exported = p->glue.exported;
-        job.n_exported = p->glue.n_exported;
-        if (o->weights == CM_GLUE_INSIDE)
-            job.weights = (struct cm_mlir_bytes){p->out->weights.data, p->out->weights.size};
-    }
-    r->module = o->module;
-    cm_arena_defer(p->arena, release, r);
-    if (!o->module->build(&job, &r->product)) {
-        const char *why =
-            r->product.error ? r->product.error : "memory ran out"; /* even for that */
-        return cm_fail(p->err, strstr(why, "memory ran out") ? CM_NO_MEMORY : CM_BAD_MODEL,
-                       "MLIR refuses the program: %.800s", why);
-    }
-    *out = &r->product;
-    return CM_OK;
+    p->job = (struct cm_mlir_job){.text = {p->program->text.data, p->program->text.size},
+                                  .form = form_of(o->kind),
+                                  .triple = o->target.triple,
+                                  .cpu = o->target.cpu,
+                                  .features = "",
+                                  .position_independent = true};
+    cm_arena_defer(p->arena, end_build, p);
+    p->build = p->module->plan(&p->job, &p->product);
+    return p->build ? CM_OK : module_failed(p);
+}
+
+static enum cm_status finish_build(struct production *p)
+{
+    p->job.exported = p->glue.exported;
+    p->job.n_exported = p->glue.n_exported;
+    if (p->options->weights == CM_GLUE_INSIDE)
+        p->job.weights = (struct cm_mlir_bytes){p->out->weights.data, p->out->weights.size};
+    const bool done = p->module->finish(p->build);
+    p->module->end(p->build); /* linking needs its memory */
+    p->build = NULL;
+    return done ? CM_OK : module_failed(p);
 }
 
 /* ---- C ---- */
 
-static enum cm_status compile(struct production *p, const char *name, struct cm_str source)
+static enum cm_status compile(struct production *p, const char *name, struct cm_str source,
+                              struct cm_mlir_bytes *out)
 {
     struct cm_str bitcode;
 
-    CM_TRY(cm_clang_compile(&p->workspace, p->clang, &p->options->target, name, source, &bitcode,
-                            p->err));
-    p->bitcode[p->n_bitcode++] = (struct cm_mlir_bytes){bitcode.data, bitcode.size};
+    CM_TRY(cm_clang_compile(&p->workspace, p->clang, &p->options->target, name, source, false,
+                            &bitcode, p->err));
+    *out = (struct cm_mlir_bytes){bitcode.data, bitcode.size};
     return CM_OK;
 }
 
 static enum cm_status compile_all(struct production *p)
 {
-    struct cm_clang_sources kernels = {0};
+    struct cm_clang_sources sources = {0};
 
-    CM_TRY(cm_clang_kernels(p->program, p->arena, &kernels, p->err));
-    p->bitcode = CM_NEW_ARRAY(p->arena, struct cm_mlir_bytes, kernels.count + 1);
-    CM_TRY(compile(p, "glue", p->glue.source));
-    for (size_t i = 0; i < kernels.count; i++) {
+    CM_TRY(cm_clang_kernels(p->program, p->arena, &sources, p->err));
+    struct cm_mlir_bytes *kernels = CM_NEW_ARRAY(p->arena, struct cm_mlir_bytes, sources.count);
+    CM_TRY(compile(p, "glue", p->glue.source, &p->job.glue));
+    for (size_t i = 0; i < sources.count; i++) {
         struct cm_str text;
 
-        CM_TRY(cm_clang_expand(kernels.items[i], p->arena, &text, p->err));
-        CM_TRY(compile(p, cm_arena_printf(p->arena, "kernels_%zu", i).data, text));
+        CM_TRY(cm_clang_expand(sources.items[i], p->arena, &text, p->err));
+        CM_TRY(compile(p, cm_arena_printf(p->arena, "kernels_%zu", i).data, text, &kernels[i]));
     }
+    p->job.kernels = kernels;
+    p->job.n_kernels = sources.count;
     return CM_OK;
 }
 
-static enum cm_status write_glue(struct production *p, const struct cm_mlir_product *planned)
+static enum cm_status write_glue(struct production *p)
 {
+    const struct cm_mlir_product *planned = &p->product;
     const struct cm_produce_options *o = p->options;
     const struct cm_glue_options options = {
         .name = o->name,
@@ -275,7 +286,8 @@ static enum cm_status compile_library(struct production *p, struct cm_str *out)
     if (!cm_link_is_wasm(target->triple))
         return CM_OK;
     CM_TRY(cm_clang_expand(cm_mlir_source_find(source), p->arena, &text, p->err));
-    return cm_clang_compile(&p->workspace, p->clang, target, "freestanding", text, out, p->err);
+    return cm_clang_compile(&p->workspace, p->clang, target, "freestanding", text, true, out,
+                            p->err);
 }
 
 static enum cm_status finish(struct production *p, struct cm_str object)
@@ -318,39 +330,35 @@ static enum cm_status finish(struct production *p, struct cm_str object)
     return CM_OK;
 }
 
-static enum cm_mlir_form form_of(enum cm_produce_kind kind)
-{
-    return kind == CM_PRODUCE_LLVM       ? CM_MLIR_LLVM
-           : kind == CM_PRODUCE_ASSEMBLY ? CM_MLIR_ASSEMBLY
-                                         : CM_MLIR_OBJECT;
-}
-
 enum cm_status cm_produce(const struct cm_mlir_program *program,
                           const struct cm_produce_options *options, struct cm_arena *arena,
                           struct cm_produced *out, struct cm_error *err)
 {
-    struct production p = {
-        .program = program, .options = options, .arena = arena, .out = out, .err = err};
-    const struct cm_mlir_product *product;
+    struct production *p = CM_NEW(arena, struct production);
 
+    *p = (struct production){.program = program,
+                             .options = options,
+                             .arena = arena,
+                             .out = out,
+                             .module = options->module,
+                             .err = err};
     *out = (struct cm_produced){0};
-    CM_TRY(find_tools(options->kind, &options->target, arena, &p.clang, &p.linker, err));
+    CM_TRY(find_tools(options->kind, &options->target, arena, &p->clang, &p->linker, err));
     if (options->state)
         cm_glue_lay_out_state(options->state);
-    CM_TRY(gather_weights(&p));
-    CM_TRY(next_step(&p, "planning memory"));
-    CM_TRY(build(&p, CM_MLIR_BUFFERS, &product));
-    if (options->kind == CM_PRODUCE_BUFFERS) {
-        out->bytes = (struct cm_str){product->bytes, product->size};
-        return CM_OK;
+    CM_TRY(gather_weights(p));
+    CM_TRY(next_step(p, "planning memory"));
+    CM_TRY(plan(p));
+    if (options->kind != CM_PRODUCE_BUFFERS) {
+        CM_TRY(write_glue(p));
+        CM_TRY(next_step(p, "compiling kernels"));
+        CM_TRY(open_workspace(p));
+        CM_TRY(compile_all(p));
+        /* The longest step, and one that cannot be cancelled: whoever kills it finds nothing left.
+         */
+        cm_workspace_close(&p->workspace);
+        CM_TRY(next_step(p, "generating code"));
     }
-    CM_TRY(write_glue(&p, product));
-    CM_TRY(next_step(&p, "compiling kernels"));
-    CM_TRY(open_workspace(&p));
-    CM_TRY(compile_all(&p));
-    /* The longest step, and one that cannot be cancelled: whoever kills it finds nothing left. */
-    cm_workspace_close(&p.workspace);
-    CM_TRY(next_step(&p, "generating code"));
-    CM_TRY(build(&p, form_of(options->kind), &product));
-    return finish(&p, (struct cm_str){product->bytes, product->size});
+    CM_TRY(finish_build(p));
+    return finish(p, (struct cm_str){p->product.bytes, p->product.size});
 }

@@ -123,8 +123,17 @@ const struct cm_mlir_module *program_module(void)
     return module;
 }
 
+bool program_build_job(const struct cm_mlir_job *job, struct cm_mlir_product *out)
+{
+    struct cm_mlir_build *planned = program_module()->plan(job, out);
+    const bool done = planned && program_module()->finish(planned);
+
+    program_module()->end(planned);
+    return done;
+}
+
 static bool build(const struct program_case *program, enum cm_mlir_form form, const char *triple,
-                  const struct cm_mlir_bytes *bitcode, struct cm_mlir_product *out)
+                  const struct cm_mlir_bytes *glue, struct cm_mlir_product *out)
 {
     static const char *const exported[] = {"run", "arena_bytes", "cm_main"};
     char *text = whole_text(program);
@@ -136,12 +145,11 @@ static bool build(const struct program_case *program, enum cm_mlir_form form, co
                                                         : "native",
                                     .features = "",
                                     .position_independent = true,
-                                    .bitcode = bitcode,
-                                    .n_bitcode = bitcode ? 1 : 0,
+                                    .glue = glue ? *glue : (struct cm_mlir_bytes){0},
                                     .exported = exported,
-                                    .n_exported = bitcode ? 2 : 3,
+                                    .n_exported = glue ? 2 : 3,
                                     .weights = {program->weights, program->n_weights}};
-    const bool done = program_module()->build(&job, out);
+    const bool done = program_build_job(&job, out);
 
     free(text);
     return done;

@@ -41,6 +41,8 @@ struct program_run {
 bool program_has_module(void);
 const struct cm_mlir_module *program_module(void);
 
+/* Plans and finishes one job. */
+bool program_build_job(const struct cm_mlir_job *job, struct cm_mlir_product *out);
 /* Compiles into `out`, as `form` for `triple` ("": this machine). */
 bool program_build(const struct program_case *program, enum cm_mlir_form form, const char *triple,
                    struct cm_mlir_product *out);

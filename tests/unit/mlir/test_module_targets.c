@@ -262,21 +262,19 @@ void test_module__a_program_without_cm_main_and_unknown_machines_are_refused(voi
 
     if (!program_has_module())
         return;
-    CHECK(!program_module()->build(&job, &product));
+    CHECK(!program_build_job(&job, &product));
     CHECK(strstr(product.error, "has no function cm_main"));
     program_module()->release(&product);
     job.triple = "pdp11-dec-unix";
-    CHECK(!program_module()->build(&job, &product));
+    CHECK(!program_build_job(&job, &product));
     CHECK(strstr(product.error, "choosing the target: 'pdp11-dec-unix': "));
     program_module()->release(&product);
-    const struct cm_mlir_bytes wrong = {"BC\xC0\xDE wrong", 10};
     job.triple = "";
-    job.bitcode = &wrong;
-    job.n_bitcode = 1;
+    job.glue = (struct cm_mlir_bytes){"BC\xC0\xDE wrong", 10};
     static const char right[] =
         "func.func @cm_main(%c: index, %w: memref<?xi8>, %a: memref<?xi8>) {\n  return\n}\n";
     job.text = (struct cm_mlir_bytes){right, sizeof right - 1};
-    CHECK(!program_module()->build(&job, &product));
+    CHECK(!program_build_job(&job, &product));
     CHECK(strstr(product.error, "generating code: "));
     program_module()->release(&product);
 }
