@@ -185,8 +185,8 @@ static struct term attribute_term(struct formula *f, const struct cm_schema_attr
 static struct term find(struct formula *f, struct cm_str name)
 {
     cm_value value;
-    if (cm_str_is(name, "inf"))
-        return NUMBER(INFINITY);
+    if (cm_str_is(name, "inf") || cm_str_is(name, "nan"))
+        return NUMBER(cm_str_is(name, "inf") ? INFINITY : NAN);
     for (int i = f->n_names - 1; i >= 0; i--)
         if (cm_str_equal(f->names[i].name, name))
             return f->names[i].term;
@@ -303,8 +303,13 @@ static bool read_attribute(struct formula *f, struct cm_attribute_proto *out)
         return false;
     if (!take(f, '='))
         return copy_attribute(f, name, as, out);
-    if (is_letter(next(f)))
-        return copy_attribute(f, read_name(f), as, out);
+    const char *const begin = f->at;
+    if (is_letter(next(f))) {
+        const struct cm_str other = read_name(f);
+        if (find_attribute(f, other))
+            return copy_attribute(f, other, as, out);
+        f->at = begin; /* a number that the formula has a name for */
+    }
     if (*f->at == '[') {
         const size_t count = read_list(f, items);
         *out = cm_attr_ints(arena, as, count, items);
@@ -313,7 +318,6 @@ static bool read_attribute(struct formula *f, struct cm_attribute_proto *out)
         need(f, '\'');
         *out = cm_attr_str(arena, as, text);
     } else {
-        const char *const begin = f->at;
         const double number = sum(f).number;
         const bool is_real = memchr(begin, '.', (size_t)(f->at - begin)) != NULL;
         *out = is_real ? cm_attr_float(arena, as, (float)number)

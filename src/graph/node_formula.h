@@ -8,9 +8,9 @@
  * of the element type of its neighbour: of the other operand, or of the first argument that is
  * neither a number nor boolean. `float(x)`, `int64(x)` and so on cast to a type, or make a scalar
  * of it from a number; `cast(x, y)` casts x to the type of y, `like(x, 2)` is the number as a
- * scalar of the type of x. Casts to the type that x has already emit nothing. `inf` is a number.
- * Nodes are emitted in the order in which the formula is read. `total(t) = ReduceSum(t, axes)`
- * defines a function, whose body may also be statements in braces; a call reads it anew.
+ * scalar of the type of x. Casts to the type that x has already emit nothing. `inf` and `nan` are
+ * numbers. Nodes are emitted in the order in which the formula is read. `total(t) = ReduceSum(t,
+ * axes)` defines a function, whose body may also be statements in braces; a call reads it anew.
  *
  * A name is a value of an earlier statement, a value that the caller gives, an operand or a result
  * of the node, the gradient of a result (dY, d_output), or an attribute of the node. In `<axis>` it

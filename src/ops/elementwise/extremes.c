@@ -1,5 +1,6 @@
 /* Max, Min, Sum and Mean of any number of operands, and Clip. */
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/node_formula.h"
 #include "ops/elementwise/binary.h"
 #include "ops/elementwise/unary.h"
 
@@ -237,21 +238,17 @@ static enum cm_sharing clip_share(const struct cm_node *node, int output, int in
  * where it is below min. */
 static enum cm_status clip_grad(struct cm_grad *g)
 {
-    const cm_value x = cm_grad_input(g, 0), least = cm_grad_input(g, 1), most = cm_grad_input(g, 2);
-    cm_value dx = cm_grad_incoming(g, 0);
-    const cm_value zero = cm_emit_scalar_like(g, dx, 0);
-    if (most) {
-        const cm_value raised = least ? cm_emit(g, "Max", x, least) : x;
-        const cm_value cut = cm_emit(g, "Greater", raised, most);
-        CM_TRY(cm_grad_set(g, 2, cm_emit(g, "Where", cut, dx, zero)));
-        dx = cm_emit(g, "Where", cut, zero, dx);
-    }
-    if (least) {
-        const cm_value cut = cm_emit(g, "Less", x, least);
-        CM_TRY(cm_grad_set(g, 1, cm_emit(g, "Where", cut, dx, zero)));
-        dx = cm_emit(g, "Where", cut, zero, dx);
-    }
-    return cm_grad_set(g, 0, dx);
+    const bool least = cm_grad_input(g, 1) != 0, most = cm_grad_input(g, 2) != 0;
+    return cm_grad_formula(g, "d = d_output; zero = like(d, 0); %s %s %s d_input = d",
+                           !most   ? ""
+                           : least ? "raised = Max(input, min);"
+                                   : "raised = input;",
+                           most ? "cut = Greater(raised, max); d_max = Where(cut, d, zero);"
+                                  "d = Where(cut, zero, d);"
+                                : "",
+                           least ? "low = Less(input, min); d_min = Where(low, d, zero);"
+                                   "d = Where(low, zero, d);"
+                                 : "");
 }
 
 static bool may_have_rank(struct cm_body *b, cm_value bound)

@@ -1,7 +1,7 @@
 /* LayerNormalization and RMSNormalization: the trailing axes of each row normalized, then scaled
  * element by element. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/op.h"
+#include "graph/node_formula.h"
 #include "graph/require.h"
 #include "ops/norm/norm_grad.h"
 #include "tensor/line.h"
@@ -189,44 +189,32 @@ static enum cm_status layer_norm_run(struct cm_call *call)
     return CM_OK;
 }
 
-static cm_value body_cast(struct cm_body *b, cm_value x, enum cm_dtype to)
-{
-    struct cm_arena *arena = cm_builder_arena(&b->build);
-    return cm_emit_with(b, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", to)), x);
-}
-
 /* Statistics in the stash type; the scale is applied in the type of the result. */
 static enum cm_status layer_norm_body(struct cm_body *b)
 {
-    const enum cm_dtype stash = (enum cm_dtype)cm_node_int(b->node, "stash_type");
     const struct cm_type *type = cm_builder_type(&b->build, cm_body_input(b, 0));
-    const bool takes_mean = centred(b->node);
-    int64_t axes[CM_MAX_RANK];
+    const cm_value scale = cm_body_input(b, 1);
+    cm_value results[3];
     int axis;
     if (type->rank == CM_RANK_UNKNOWN)
         return cm_body_decline(b, "the rank of input 0 is not known");
     if (!cm_axis_fix(cm_node_int(b->node, "axis"), type->rank, &axis))
         return cm_body_decline(b, "its axis is out of range");
-    for (int i = axis; i < type->rank; i++)
-        axes[i - axis] = i;
-    const cm_value list = cm_build_int64s(&b->build, (size_t)(type->rank - axis), axes);
-    cm_value off = body_cast(b, cm_body_input(b, 0), stash), mean = 0;
-    if (takes_mean) {
-        mean = cm_emit(b, "ReduceMean", off, list);
-        off = cm_emit(b, "Sub", off, mean);
-    }
-    const cm_value variance = cm_emit(b, "ReduceMean", cm_emit(b, "Mul", off, off), list);
-    const cm_value small = cm_emit_scalar(b, stash, (double)cm_node_float(b->node, "epsilon"));
-    const cm_value root = cm_emit(b, "Sqrt", cm_emit(b, "Add", variance, small));
-    const cm_value inverse = cm_emit(b, "Reciprocal", root);
-    const cm_value scale = cm_body_input(b, 1), bias = cm_body_input(b, 2);
-    CM_TRY(b->build.status);
-    cm_value y =
-        body_cast(b, cm_emit(b, "Mul", off, inverse), cm_builder_type(&b->build, scale)->dtype);
-    y = cm_emit(b, "Mul", y, scale);
-    CM_TRY(cm_body_return(b, 0, bias ? cm_emit(b, "Add", y, bias) : y));
-    CM_TRY(cm_body_return(b, 1, mean));
-    return cm_body_return(b, 2, inverse);
+    const struct cm_str text = cm_arena_printf(
+        cm_builder_arena(&b->build),
+        "x, scale, bias: list = [%d to %d]; wide = Cast<to=stash_type>(x); %s"
+        "variance = ReduceMean(off * off, list); inverse = Reciprocal(Sqrt(variance + epsilon));"
+        "scaled = Cast<to=%d>(off * inverse) * scale; y = %s -> y, mean, inverse",
+        axis, type->rank - 1,
+        centred(b->node) ? "mean = ReduceMean(wide, list); off = wide - mean;"
+                         : "mean = wide; off = wide;",
+        (int)cm_builder_type(&b->build, scale)->dtype,
+        cm_body_input(b, 2) ? "scaled + bias" : "scaled");
+    cm_emit_formulas(b, results, cm_str_text(text), cm_body_input(b, 0), scale,
+                     cm_body_input(b, 2));
+    for (int o = 0; o < 3; o++)
+        CM_TRY(cm_body_return(b, o, results[o]));
+    return CM_OK;
 }
 
 static const struct kind layer = {true}, rms = {false};

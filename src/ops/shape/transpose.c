@@ -1,6 +1,7 @@
 /* Transpose, and DepthToSpace and SpaceToDepth, which are transpositions between two reshapes. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
+#include "graph/node_formula.h"
 #include "ops/common/move.h"
 #include "ops/shape/shape_rules.h"
 
@@ -202,50 +203,36 @@ static enum cm_status blocks_prepare(struct cm_call *call)
     return CM_OK;
 }
 
-/* One axis of the shape of x as a rank 1 tensor, multiplied by `by` or divided by -`by`. */
-static cm_value axis_length(struct cm_body *b, cm_value x, int axis, int64_t by)
-{
-    struct cm_arena *arena = cm_builder_arena(&b->build);
-    const cm_value length = cm_emit_with(
-        b, "Shape",
-        CM_ATTRIBUTES(cm_attr_int(arena, "start", axis), cm_attr_int(arena, "end", axis + 1)), x);
-    const cm_value factor = cm_emit_int64s(b, by < 0 ? -by : by);
-    return cm_emit(b, by < 0 ? "Div" : "Mul", length, factor);
-}
-
 /* Reshape to six axes, Transpose, Reshape to four: the definition ONNX gives. */
 static enum cm_status blocks_body(struct cm_body *b)
 {
+    static const char *const names[] = {[BATCH] = "batch",
+                                        [DEPTH] = "depth",
+                                        [BLOCK] = "block",
+                                        [ROWS] = "rows",
+                                        [COLUMNS] = "columns"};
     const struct blocks *blocks = b->node->op->arg;
     const struct rearrangement *how = rearrangement_of(b->node);
-    const int64_t size = cm_node_int(b->node, "blocksize"), by = blocks->to_space ? 1 : -size;
-    const cm_value x = cm_body_input(b, 0);
-    const cm_value batch = axis_length(b, x, 0, 1), block = cm_emit_int64s(b, size);
-    const cm_value depth = axis_length(b, x, 1, blocks->to_space ? -size * size : 1);
-    const cm_value rows = axis_length(b, x, 2, by), columns = axis_length(b, x, 3, by);
-    const cm_value sizes[] = {
-        [BATCH] = batch, [DEPTH] = depth, [BLOCK] = block, [ROWS] = rows, [COLUMNS] = columns};
-    cm_value six[6];
-    int64_t perm[6];
-    for (int i = 0; i < 6; i++) {
-        six[i] = sizes[how->in[i]];
-        perm[i] = how->perm[i];
-    }
-    struct cm_arena *arena = cm_builder_arena(&b->build);
-    const struct cm_attribute_proto axis = cm_attr_int(arena, "axis", 0);
-    const struct cm_attribute_proto zero = cm_attr_int(arena, "allowzero", 1);
-    const cm_value shape = cm_build(
-        &b->build,
-        &(struct cm_emission){.op = "Concat", CM_ATTRIBUTES(axis), .inputs = six, .n_inputs = 6});
-    const cm_value cut = cm_emit_with(b, "Reshape", CM_ATTRIBUTES(zero), x, shape);
-    const cm_value moved =
-        cm_emit_with(b, "Transpose", CM_ATTRIBUTES(cm_attr_ints(arena, "perm", 6, perm)), cut);
-    const cm_value height = axis_length(b, x, 2, blocks->to_space ? size : by);
-    const cm_value width = axis_length(b, x, 3, blocks->to_space ? size : by);
-    const cm_value channels = axis_length(b, x, 1, blocks->to_space ? -size * size : size * size);
-    const cm_value four =
-        cm_emit_with(b, "Concat", CM_ATTRIBUTES(axis), batch, channels, height, width);
-    return cm_body_return(b, 0, cm_emit_with(b, "Reshape", CM_ATTRIBUTES(zero), moved, four));
+    const enum factor *in = how->in;
+    const int *perm = how->perm;
+    return cm_body_formula(
+        b,
+        "area = blocksize * blocksize; length(a) = Shape<start=a, end=a + 1>(input); %s"
+        "shape = Concat<axis=0>(%s, %s, %s, %s, %s, %s);"
+        "cut = Reshape<allowzero=1>(input, shape);"
+        "moved = Transpose<perm=[%d, %d, %d, %d, %d, %d]>(cut); %s"
+        "output = Reshape<allowzero=1>(moved, Concat<axis=0>(batch, channels, height, width))",
+        blocks->to_space
+            ? "batch = length(0) * [1]; block = [blocksize]; depth = length(1) / [area];"
+              "rows = length(2) * [1]; columns = length(3) * [1];"
+            : "batch = length(0) * [1]; block = [blocksize]; depth = length(1) * [1];"
+              "rows = length(2) / [blocksize]; columns = length(3) / [blocksize];",
+        names[in[0]], names[in[1]], names[in[2]], names[in[3]], names[in[4]], names[in[5]], perm[0],
+        perm[1], perm[2], perm[3], perm[4], perm[5],
+        blocks->to_space ? "height = length(2) * [blocksize]; width = length(3) * [blocksize];"
+                           "channels = length(1) / [area];"
+                         : "height = length(2) / [blocksize]; width = length(3) / [blocksize];"
+                           "channels = length(1) * [area];");
 }
 
 /* Their gradients are those of their bodies. */
