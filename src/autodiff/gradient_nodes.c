@@ -65,11 +65,29 @@ static void mark_forward(struct cm_module *module, struct cm_arena *arena, cm_va
     }
 }
 
+static struct cm_node *last_emitted(const struct cm_autodiff *what)
+{
+    return what->before ? what->before->prev : what->graph->last;
+}
+
+enum cm_status cm_gradient_emit(const struct cm_autodiff *what, cm_value *grads,
+                                struct cm_error *err)
+{
+    struct cm_module *module = what->graph->module;
+    const struct cm_node *const last = last_emitted(what);
+
+    mark_forward(module, cm_module_arena(module), what->ys[0]);
+    CM_TRY(cm_autodiff_emit(what, grads, err));
+    for (struct cm_node *made = last_emitted(what);
+         made && made != last && made->phase != CM_PHASE_FORWARD; made = made->prev)
+        made->phase = CM_PHASE_BACKWARD;
+    return CM_OK;
+}
+
 static enum cm_status expand(struct cm_node *node, struct cm_error *err)
 {
     struct cm_module *module = node->module;
     struct cm_arena *arena = cm_module_arena(module);
-    const struct cm_node *const before = node->prev;
     cm_value *operands = CM_NEW_ARRAY(arena, cm_value, (size_t)node->n_inputs);
     for (int i = 0; i < node->n_inputs; i++)
         operands[i] = node->inputs[i].value;
@@ -81,7 +99,6 @@ static enum cm_status expand(struct cm_node *node, struct cm_error *err)
     const bool moved = memcmp(r.fed, r.named, r.n * sizeof *r.fed) != 0;
     if (moved)
         CM_TRY(move_point(&r, err));
-    mark_forward(module, arena, r.y);
     cm_value *grads = CM_NEW_ARRAY(arena, cm_value, r.n_xs);
     const struct cm_autodiff what = {.graph = node->graph,
                                      .before = node,
@@ -91,10 +108,7 @@ static enum cm_status expand(struct cm_node *node, struct cm_error *err)
                                      .n_xs = r.n_xs,
                                      .cuts = r.named + r.n_xs,
                                      .n_cuts = r.n - r.n_xs};
-    CM_TRY(cm_autodiff_emit(&what, grads, err));
-    for (struct cm_node *made = node->prev;
-         made && made != before && made->phase != CM_PHASE_FORWARD; made = made->prev)
-        made->phase = CM_PHASE_BACKWARD;
+    CM_TRY(cm_gradient_emit(&what, grads, err));
     struct {
         struct cm_builder build;
     } b = {{.graph = node->graph, .before = node, .err = err}};

@@ -94,11 +94,12 @@ enum cm_status cm_pass_run(const struct cm_pass_table *table, const struct cm_pa
                            cm_pass_run_fn *run, void *state, bool *stopped, struct cm_error *err)
 {
     size_t left = 0; /* runs of the last pass */
+    const size_t first = choice->after ? cm_pass_find(table, cm_str(choice->after)) + 1 : 0;
 
     *stopped = false;
-    for (size_t i = 0; choice->until && i < table->count; i++)
+    for (size_t i = first; choice->until && i < table->count; i++)
         left += strcmp(cm_pass_at(table, i)->name, choice->until) == 0;
-    for (size_t i = 0; i < table->count && !*stopped; i++) {
+    for (size_t i = first; i < table->count && !*stopped; i++) {
         const struct cm_pass_row *pass = cm_pass_at(table, i);
 
         CM_TRY(run(state, pass, cm_pass_is_wanted(pass, choice), err));

@@ -34,6 +34,7 @@ struct cm_pass_choice {
     const char *with;    /* these too, although they are on request */
     const char *without; /* not these */
     const char *until;   /* stop after this pass, its last run */
+    const char *after;   /* the graph has been through this pass: begin with the one that follows */
 };
 
 const struct cm_pass_row *cm_pass_at(const struct cm_pass_table *table, size_t i);

@@ -362,12 +362,16 @@ static void plan_step(struct plan *p, size_t k, const struct cm_distinct_names *
 {
     struct cm_training_entry *entry = &p->trainer->entries[k];
     const size_t known = p->findings->total;
-    const cm_value *values = find_outputs(p, entry->step.place, entry->graph, entry->found, w);
+    const struct cm_trainer_options *o = &p->trainer->options;
+    const bool is_made =
+        o->prepared && o->prepared->step && !o->split && !o->without_passes && !o->with_passes;
+    const struct cm_graph *graph = is_made ? o->prepared->step : entry->graph;
+    const cm_value *values = find_outputs(p, entry->step.place, graph, entry->found, w);
 
     if (!values)
         return;
-    if (!p->trainer->options.split) {
-        make_program(p, &entry->step, entry->graph, values, w->names.count, 2 * k);
+    if (!o->split) {
+        make_program(p, &entry->step, graph, values, w->names.count, 2 * k);
         return;
     }
     cm_split_step(p->trainer, k, values, w->names.count, p->findings);

@@ -327,6 +327,7 @@ enum cm_status cm_cut_copy(const struct cm_cut *cut, struct cm_graph **out, cm_v
     c.clone.alike = true;
     c.clone.changes = cut->evaluate ? &changes : NULL;
     c.to = cm_graph_new(module, NULL, cut->graph->name);
+    c.to->n_streams = cut->graph->n_streams;
     add_inputs(&c);
     add_outer_constants(&c);
     CM_TRY(copy_nodes(&c, err));

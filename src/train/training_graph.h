@@ -36,6 +36,9 @@ enum cm_status cm_training_import(const struct cm_training_source *source, struc
 struct cm_prepared_training {
     const struct cm_graph *inference, *algorithm; /* NULL: there is none yet */
     const struct cm_graph *reset;                 /* its initialization */
+    /* A step with its gradients, after the pass `patterns`; NULL: the algorithm is differentiated
+     * when a step is made. */
+    const struct cm_graph *step;
 };
 /* Both as one graph. variables: names of initializers that become inputs with a default; NULL:
  * none. clone, which is set here, knows what stands for what. */

@@ -335,43 +335,6 @@ static size_t find_values(struct cm_preparation *p, struct cm_trainables *list, 
     return count;
 }
 
-static cm_value copy_input(struct cm_clone *clone, struct cm_graph *to, cm_value from)
-{
-    const struct cm_value_def *def = cm_value_get(to->module, from);
-    const cm_value input = cm_graph_add_input(to, def->name, def->fact.type);
-
-    cm_clone_map(clone, from, input);
-    return input;
-}
-
-/* Differentiates a copy of the forward pass: rules change the nodes they differentiate. */
-static enum cm_status differentiate(struct cm_preparation *p, cm_value loss, cm_value *xs,
-                                    size_t n_xs, cm_value *grads)
-{
-    const struct cm_graph *graphs[] = {p->inference, p->build.graph};
-    struct cm_module *module = p->inference->module;
-    struct cm_builder build = {.graph = cm_graph_new(module, NULL, CM_STR_NONE), .err = p->err};
-    const bool *needed = cm_preparation_needed(p, loss);
-    struct cm_clone clone;
-
-    cm_clone_init(&clone, module);
-    clone.alike = true;
-    for (size_t g = 0; g < CM_COUNT(graphs); g++)
-        for (size_t i = 0; i < graphs[g]->n_inputs; i++)
-            copy_input(&clone, build.graph, graphs[g]->inputs[i]);
-    for (size_t i = 0; i < n_xs; i++)
-        if (!cm_value_get(module, xs[i])->node)
-            copy_input(&clone, build.graph, xs[i]);
-    for (size_t g = 0; g < CM_COUNT(graphs); g++)
-        for (const struct cm_node *node = graphs[g]->first; node; node = node->next)
-            if (cm_node_is_needed(node, needed, NULL))
-                CM_TRY(cm_clone_node(&clone, &build, node));
-    for (size_t i = 0; i < n_xs; i++)
-        xs[i] = cm_clone_of(&clone, xs[i]);
-    return n_xs ? cm_autodiff(build.graph, cm_clone_of(&clone, loss), 0, xs, n_xs, grads, p->err)
-                : CM_OK;
-}
-
 /* All that the plan lists must be there. */
 static void check_planned(struct cm_preparation *p, const struct cm_trainables *list)
 {
@@ -487,7 +450,7 @@ void cm_trainables_follow(struct cm_preparation *p, struct cm_trainables *list, 
     list_missing(p, loss, xs, n_xs);
     if (p->report->findings.violations > known)
         return;
-    if (differentiate(p, loss, xs, n_xs, grads)) {
+    if (cm_prepared_step_differentiate(p, loss, xs, n_xs, grads)) {
         cm_preparation_block(p, "%s", p->err->text);
         return;
     }

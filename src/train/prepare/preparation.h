@@ -48,7 +48,8 @@ struct cm_trained_weight {
     size_t group; /* of the plan */
 };
 
-struct cm_loss_chain; /* bypass.c */
+struct cm_loss_chain;    /* bypass.c */
+struct cm_prepared_step; /* prepared_step.c */
 struct cm_trainables;
 
 struct cm_preparation {
@@ -93,6 +94,7 @@ struct cm_preparation {
     size_t blocked_before_loss;
     cm_value loss; /* 0: it could not be built */
     struct cm_trainables *candidates;
+    struct cm_prepared_step *step; /* NULL: what was differentiated is not the step */
     struct cm_trained_weight *weights;
     size_t n_weights;
     struct cm_error *err;
@@ -241,6 +243,14 @@ size_t cm_update_group_of(struct cm_preparation *p, struct cm_str name, int rank
 void cm_update_check_groups(struct cm_preparation *p);
 /* update.c: what is done with the gradients. */
 void cm_update(struct cm_preparation *p, const struct cm_trained_weight *weights, size_t count);
+
+/* prepared_step.c: the gradients of the loss by xs, 0 where no path leads. Once there is the update
+ * too, the graph of a step for a trainer; NULL where that must differentiate by other values. */
+enum cm_status cm_prepared_step_differentiate(struct cm_preparation *p, cm_value loss,
+                                              const cm_value *xs, size_t n_xs,
+                                              cm_value *grads) CM_MUST_CHECK;
+enum cm_status cm_prepared_step_finish(struct cm_preparation *p,
+                                       const struct cm_graph **out) CM_MUST_CHECK;
 
 /* ---- lift.c: what nodes hold ---- */
 
