@@ -78,6 +78,11 @@ CAMEO_API bool cameo_backend(size_t index, struct cameo_backend *out);
  * no memory. */
 CAMEO_API double cameo_machine_peak(int threads);
 
+/* Bytes for a memory_limit: what the machine has left, or the control group or `ulimit -v` where
+ * that is less, without a reserve that keeps the machine usable. The command limits its runs so.
+ * with_swap counts what may be swapped out too. 0: the system does not say. */
+CAMEO_API size_t cameo_free_memory(bool with_swap);
+
 /* A library of others that is opened when it is there, and otherwise done without: "oneDNN",
  * "zlib", and those of image codecs, whose path is that of the module that links them. False past
  * the end. */

@@ -73,6 +73,11 @@ def whole(name: str, value: Any, least: int = 0, most: int = 2**63 - 1) -> int:
     return made
 
 
+def memory_limit(value: Any) -> int:
+    """Bytes that a run may hold; "free": what the machine has left."""
+    return _cameo.free_memory() if value == "free" else whole("memory_limit", value)
+
+
 def seed(value: Any) -> int:
     """The seed of a generator."""
     return whole("seed", value, 0, 2**64 - 1)

@@ -9,7 +9,7 @@ import typing
 import numpy
 
 from . import _cameo
-from ._check import Fixed, mapping, seed as checked_seed, whole
+from ._check import Fixed, mapping, memory_limit as checked_limit, seed as checked_seed
 from ._graph import ValueInfo
 from ._model import Model, _few, load
 
@@ -37,12 +37,12 @@ class Session(Fixed):
     [array([2., 4., 6.], dtype=float32)]
     """
 
-    def __init__(self, model: typing.Any, *, threads: int = 0, memory_limit: int = 0, backend: str | None = None,
+    def __init__(self, model: typing.Any, *, threads: int = 0, memory_limit: int | str = 0, backend: str | None = None,
                  seed: int = 0, without: str | None = None, expand: bool = False,
                  registry: Registry | None = None) -> None:
         self.model: Model = load(model, registry=registry)
         self._inside = _cameo.Session(self.model._inside, threads=threads, backend=backend,
-                                      memory_limit=whole("memory_limit", memory_limit), seed=checked_seed(seed),
+                                      memory_limit=checked_limit(memory_limit), seed=checked_seed(seed),
                                       without=without, expand=expand)
         self._run: typing.Callable[..., list[typing.Any]] = self._inside.run
 

@@ -124,7 +124,7 @@ class Module(nn.Module):
     """
 
     def __init__(self, model: Any, trainable: None | str | Iterable[str] = None, *, threads: int = 0,
-                 memory_limit: int = 0, backend: str | None = None, seed: int = 0, without: str | None = None) -> None:
+                 memory_limit: int | str = 0, backend: str | None = None, seed: int = 0, without: str | None = None) -> None:
         super().__init__()
         options = {"threads": threads, "memory_limit": memory_limit, "backend": backend, "seed": seed,
                    "without": without}

@@ -82,7 +82,16 @@ static PyObject *libraries(PyObject *module, PyObject *unused)
     return list;
 }
 
+/* free_memory(): bytes for a memory limit */
+static PyObject *free_memory(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyLong_FromSize_t(cameo_free_memory(false));
+}
+
 static PyMethodDef functions[] = {
+    {"free_memory", free_memory, METH_NOARGS, "Bytes for a memory limit; 0: nobody knows."},
     {"version", version, METH_NOARGS, "The library's version."},
     {"libraries", libraries, METH_NOARGS,
      "Libraries of others that are used where they are found."},

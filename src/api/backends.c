@@ -1,6 +1,7 @@
 /* Which backends there are, and the libraries they run on as they were found. */
 // SPDX-License-Identifier: Apache-2.0
 #include "api/running.h"
+#include "base/free_memory.h"
 #include "base/library.h"
 
 #include "backends/onednn/dnnl.h"
@@ -73,6 +74,11 @@ bool cameo_library(size_t index, struct cameo_library *out)
     }
     cm_api_give(out, &library, sizeof library);
     return true;
+}
+
+size_t cameo_free_memory(bool with_swap)
+{
+    return cm_free_memory(with_swap);
 }
 
 double cameo_machine_peak(int threads)

@@ -1,47 +1,65 @@
-/* How much memory there is: what a run may hold when nobody says. */
+/* How much memory there is: of the machine, of control groups, of the process. */
 // SPDX-License-Identifier: Apache-2.0
 #define _POSIX_C_SOURCE 200809L
-#include "cli.h"
+#include "base/free_memory.h"
 
+#include "base/compiler.h"
+
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+/* A small file as text; "" when there is none. */
+static const char *read_text(const char *path, char *text, size_t size)
+{
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    size_t used = 0;
+    ssize_t got = 1;
+
+    while (file >= 0 && got > 0 && used < size - 1) {
+        got = read(file, text + used, size - 1 - used);
+        used += got > 0 ? (size_t)got : 0;
+    }
+    if (file >= 0)
+        close(file);
+    text[used] = 0;
+    return text;
+}
+
 /* The number in a file; SIZE_MAX when there is none, or it says "max". */
 static size_t read_limit(const char *path)
 {
-    char text[32] = "";
-    FILE *file = cli_or_absent(fopen(path, "r"));
-    char *end;
+    char text[32];
 
-    if (!file)
+    read_text(path, text, sizeof text);
+    if (text[0] < '0' || text[0] > '9')
         return SIZE_MAX;
-    const bool got = fgets(text, sizeof text, file) != NULL;
-    fclose(file);
-    if (!got || text[0] < '0' || text[0] > '9')
-        return SIZE_MAX;
-    const unsigned long long number = strtoull(text, &end, 10);
+    const unsigned long long number = strtoull(text, NULL, 10);
     return number < SIZE_MAX ? (size_t)number : SIZE_MAX;
+}
+
+/* The line after this one, or NULL. */
+static const char *next_line(const char *line)
+{
+    const char *end = strchr(line, '\n');
+
+    return end && end[1] ? end + 1 : NULL;
 }
 
 /* The number behind a name in a file of lines "name number"; 0 when there is none. */
 static unsigned long long read_entry(const char *path, const char *name)
 {
-    FILE *file = cli_or_absent(fopen(path, "r"));
     const size_t size = strlen(name);
-    unsigned long long number = 0;
-    char line[256];
+    char text[1 << 13];
 
-    while (file && fgets(line, sizeof line, file)) {
-        if (strncmp(line, name, size) == 0 && (line[size] == ' ' || line[size] == ':')) {
-            number = strtoull(line + size + 1, NULL, 10);
-            break;
-        }
-    }
-    if (file)
-        fclose(file);
-    return number;
+    for (const char *line = read_text(path, text, sizeof text); line; line = next_line(line))
+        if (strncmp(line, name, size) == 0 && (line[size] == ' ' || line[size] == ':'))
+            return strtoull(line + size + 1, NULL, 10);
+    return 0;
 }
 
 static size_t minus(size_t a, size_t b)
@@ -97,18 +115,16 @@ static size_t group_left(void)
                                              "memory.usage_in_bytes",
                                              {"total_inactive_file", "total_active_file"}};
     size_t left = left_in("/sys/fs/cgroup/memory", &first);
-    FILE *file = cli_or_absent(fopen("/proc/self/cgroup", "r"));
-    char line[4096];
+    char text[1 << 13], path[4096];
 
-    while (file && fgets(line, sizeof line, file)) {
+    for (const char *line = read_text("/proc/self/cgroup", text, sizeof text); line;
+         line = next_line(line)) {
         if (strncmp(line, "0::/", 4) != 0)
             continue;
-        line[strcspn(line, "\n")] = 0;
-        const size_t one = left_around(line + 3);
+        snprintf(path, sizeof path, "%.*s", (int)strcspn(line + 3, "\n"), line + 3);
+        const size_t one = left_around(path);
         left = one < left ? one : left;
     }
-    if (file)
-        fclose(file);
     return left;
 }
 
@@ -151,45 +167,15 @@ static size_t least_left(void)
     const size_t all[] = {machine_left(), group_left(), process_limit()};
     size_t left = SIZE_MAX;
 
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    for (size_t i = 0; i < CM_COUNT(all); i++)
         left = all[i] < left ? all[i] : left;
     return left;
 }
 
-size_t cli_memory_limit(size_t given)
+size_t cm_free_memory(bool with_swap)
 {
-    static size_t said;
-
-    said = given ? given : said;
-    if (said)
-        return said;
     const size_t left = least_left();
-    return left < SIZE_MAX ? without_reserve(left) : 0;
-}
+    const unsigned long long swap = with_swap ? read_entry("/proc/meminfo", "SwapFree") * 1024 : 0;
 
-/* Not in sanitizer builds, which reserve more than any machine has. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define RESERVES_MUCH 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \
-    __has_feature(memory_sanitizer)
-#define RESERVES_MUCH 1
-#endif
-#endif
-
-void cli_bound_memory(void)
-{
-#if defined(RLIMIT_DATA) && !defined(RESERVES_MUCH)
-    const size_t left = least_left();
-    const unsigned long long swap = read_entry("/proc/meminfo", "SwapFree") * 1024;
-    struct rlimit limit;
-
-    if (left == SIZE_MAX || getrlimit(RLIMIT_DATA, &limit) != 0)
-        return;
-    const rlim_t bound = (rlim_t)without_reserve(left) + (rlim_t)swap;
-    if (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur > bound) {
-        limit.rlim_cur = bound;
-        setrlimit(RLIMIT_DATA, &limit);
-    }
-#endif
+    return left < SIZE_MAX ? without_reserve(left) + (size_t)swap : 0;
 }

@@ -134,6 +134,7 @@ static void seek_batches(struct cm_arena *arena)
     CHECK_INT(shapes[0].tensor->dims[0], 2);
     OK(cameo_trainer_memory(trainer, shapes, cameo_trainer_input_count(trainer), &memory, &err));
     CHECK_INT(memory.batch, 16);
+    CHECK(memory.batch < cameo_free_memory(false));
 
     OK(cameo_batches_next(batches, &feeds, &rows, &err));
     OK(cameo_batches_next(batches, &feeds, &rows, &err));
