@@ -13,10 +13,14 @@ static struct train_settings settings;
 
 /* ---- what was asked for ---- */
 
+/* Unless it is given, what is left over is left out where the model fixes the batch. */
 static bool last_batch_of(const char *text, enum cameo_last_batch *out)
 {
     static const char *const names[] = {"short", "drop", "wrap"};
 
+    *out = CAMEO_LAST_AUTO;
+    if (!text)
+        return true;
     for (size_t i = 0; i < 3; i++)
         if (strcmp(text, names[i]) == 0) {
             *out = (enum cameo_last_batch)i;
@@ -33,9 +37,6 @@ static int check_settings(void)
     enum cameo_last_batch last;
     int wrong = 0;
 
-    s->last_batch_given = s->last_batch != NULL;
-    if (!s->last_batch)
-        s->last_batch = "short";
     if (!s->data.count)
         wrong++, cli_complain("train: no data was given, add --data FILE");
     if (!s->out)
@@ -116,37 +117,6 @@ static int refuse_flags(void)
     return CLI_USAGE;
 }
 
-/* The rows that the model's inputs fix, or otherwise. */
-static int64_t fixed_batch(const struct cameo_model *model, int64_t otherwise)
-{
-    const struct cameo_value_info *input;
-
-    for (size_t i = 0; (input = cameo_model_input(model, i)); i++)
-        if (!input->has_default && input->rank > 0 && input->dims[0].size > 0)
-            return input->dims[0].size;
-    return otherwise;
-}
-
-/* How long an epoch is; and a schedule that goes down to the end needs to know where that is. */
-static void set_lengths(const struct train_run *run, struct cameo_prepare_options *out)
-{
-    const int64_t batch =
-        settings.batch_size ? (int64_t)settings.batch_size : fixed_batch(run->model, 32);
-    const int64_t samples = cameo_dataset_samples(run->data);
-    const int64_t every = out->accumulate > 1 ? out->accumulate : 1;
-    const bool ends =
-        out->schedule == CAMEO_SCHEDULE_COSINE || out->schedule == CAMEO_SCHEDULE_LINEAR;
-
-    if (!out->updates_per_epoch)
-        out->updates_per_epoch = (double)((samples + batch - 1) / batch) / (double)every;
-    if (out->schedule_steps || out->schedule_epochs > 0 || !ends)
-        return;
-    if (settings.steps)
-        out->schedule_steps = ((int64_t)settings.steps + every - 1) / every;
-    else
-        out->schedule_epochs = settings.epochs ? (double)settings.epochs : 1;
-}
-
 /* What the flags ask for; without data nobody knows how long an epoch is. */
 static int read_flags(const struct train_run *run, struct cameo_prepare_options *out)
 {
@@ -158,8 +128,12 @@ static int read_flags(const struct train_run *run, struct cameo_prepare_options 
                      settings.model);
         code = CLI_USAGE;
     }
-    if (run->data)
-        set_lengths(run, out);
+    if (!run->data)
+        return code;
+    out->run_samples = cameo_dataset_samples(run->data);
+    out->run_batch_size = (int64_t)settings.batch_size;
+    out->run_steps = (int64_t)settings.steps;
+    out->run_epochs = settings.epochs ? (int64_t)settings.epochs : 1;
     return code;
 }
 
@@ -231,7 +205,7 @@ static void tell_of_batch(const struct train_run *run)
         fputs("the model takes one row at a time; for batches export it with a first dimension "
               "that varies (torch.onnx.export: dynamic_shapes, or dynamic_axes)\n",
               stderr);
-    if (!settings.last_batch_given && strcmp(settings.last_batch, "drop") == 0)
+    if (!settings.last_batch && cameo_batches_last(run->batches) == CAMEO_LAST_DROP)
         fprintf(stderr,
                 "the model takes batches of %lld rows: the last %lld of each epoch are left out, "
                 "--last-batch wrap fills up\n",
@@ -270,19 +244,7 @@ static int open_batches(struct train_run *run)
     options.prefetch = true;
     options.target = settings.target;
     options.raw_bytes = settings.raw_bytes;
-    enum cameo_status status =
-        cameo_batches_new(run->data, run->trainer, &options, &run->batches, &err);
-    if (status != CAMEO_OK && !settings.last_batch_given && fixed_batch(run->model, 0)) {
-        struct cameo_error second;
-
-        options.last = CAMEO_LAST_DROP; /* a fixed batch has no shorter one */
-        if (cameo_batches_new(run->data, run->trainer, &options, &run->batches, &second) ==
-            CAMEO_OK) {
-            settings.last_batch = "drop";
-            status = CAMEO_OK;
-        }
-    }
-    if (status != CAMEO_OK) {
+    if (cameo_batches_new(run->data, run->trainer, &options, &run->batches, &err) != CAMEO_OK) {
         const int code = cli_fail(&err);
 
         hint_at_columns(run);
@@ -300,7 +262,6 @@ static int open_batches(struct train_run *run)
     return CLI_YES;
 }
 
-/* A model that fixes its batch cannot look at what is left of the data. */
 static int open_validation(struct train_run *run)
 {
     struct cameo_batches_options options = CAMEO_BATCHES_OPTIONS_INIT;
@@ -315,13 +276,11 @@ static int open_validation(struct train_run *run)
     options.batch_size = cameo_batches_size(run->batches);
     options.target = settings.target;
     options.raw_bytes = settings.raw_bytes;
-    for (int last = CAMEO_LAST_SHORT; last <= CAMEO_LAST_DROP; last++) {
-        options.last = (enum cameo_last_batch)last;
-        if (cameo_batches_new(run->validation, run->trainer, &options, &run->validation_batches,
-                              &err) == CAMEO_OK)
-            return CLI_YES;
-    }
-    return cli_fail(&err);
+    options.last = CAMEO_LAST_AUTO;
+    return cameo_batches_new(run->validation, run->trainer, &options, &run->validation_batches,
+                             &err) == CAMEO_OK
+               ? CLI_YES
+               : cli_fail(&err);
 }
 
 static int open_trainer(struct train_run *run)

@@ -14,7 +14,6 @@ struct train_settings {
     size_t checkpoint_every, keep, tensorboard_every;
     const char *last_batch, *backend, *without;
     bool no_shuffle, init, resume, force, memory, recompute, raw_bytes, allow_links;
-    bool last_batch_given;
     int effective_threads;
 };
 

@@ -2058,7 +2058,8 @@ struct cameo_batches;
 enum cameo_last_batch {
     CAMEO_LAST_SHORT = 0, /* what is left */
     CAMEO_LAST_DROP = 1,  /* none */
-    CAMEO_LAST_WRAP = 2   /* filled up from the beginning of the epoch */
+    CAMEO_LAST_WRAP = 2,  /* filled up from the beginning of the epoch */
+    CAMEO_LAST_AUTO = 3   /* as CAMEO_LAST_SHORT; as CAMEO_LAST_DROP if the model fixes the batch */
 };
 
 struct cameo_batches_options {
@@ -2100,6 +2101,8 @@ CAMEO_API enum cameo_status cameo_batches_next(struct cameo_batches *batches,
 CAMEO_API const struct cameo_feed *cameo_batches_shapes(struct cameo_batches *batches);
 CAMEO_API int64_t cameo_batches_per_epoch(const struct cameo_batches *batches);
 CAMEO_API int64_t cameo_batches_size(const struct cameo_batches *batches); /* rows of one */
+/* What happens to the last batch of an epoch: never CAMEO_LAST_AUTO. */
+CAMEO_API enum cameo_last_batch cameo_batches_last(const struct cameo_batches *batches);
 /* Is this input of the trainer fed bytes divided by 255? */
 CAMEO_API bool cameo_batches_scales(const struct cameo_batches *batches, size_t input);
 /* Where it stands after the batch given last, and going there. */
@@ -2559,13 +2562,17 @@ struct cameo_prepare_options {
     double schedule_threshold;
     int64_t schedule_cooldown;
     double schedule_min_lr;
+    /* The run that the model is prepared for: rows of its data, rows of a batch (0: what the model
+     * fixes, else 32), epochs, or steps instead. Where they are given, updates_per_epoch need not
+     * be, and a cosine or linear schedule without a length ends with the run. 0: not known */
+    int64_t run_samples, run_batch_size, run_epochs, run_steps;
 };
 
 #define CAMEO_PREPARE_OPTIONS_INIT                                                                 \
     {                                                                                              \
         sizeof(struct cameo_prepare_options), 0, 0, 0, 0, -1, -1, -1, -1, -1, -1,                  \
             CAMEO_SCHEDULE_CONSTANT, 0, 0, 0.1, 0, 1, 0, 0, false, 1, false, false, 0, 0, -1,      \
-            false, 0, 0, 0, 0, 0, 0, 0, 0, 10, 1e-4, 0, 0                                          \
+            false, 0, 0, 0, 0, 0, 0, 0, 0, 10, 1e-4, 0, 0, 0, 0, 0, 0                              \
     }
 
 /* Whether an initializer is trained, and why or why not. */

@@ -135,12 +135,29 @@ def arrays_of(data: Any, names: Sequence[str]) -> dict[str, Any] | None:
 def open_data(data: Any, names: Sequence[str], columns: str | None = None) -> Any:
     """A data set of the library: a path, several paths whose samples follow each other, or arrays in memory; None
     where data is an iterable of batches."""
+    if isinstance(data, _cameo.Data):
+        return data
     if isinstance(data, (str, os.PathLike)):
         data = [data]
     if isinstance(data, (list, tuple)) and data and all(isinstance(path, (str, os.PathLike)) for path in data):
         return _cameo.open_data([os.fsencode(path) for path in data], columns)
     arrays = arrays_of(data, names)
     return None if arrays is None else _cameo.data_of(arrays)
+
+
+def length_of(data: Any, columns: str | None = None) -> tuple[Any, dict[str, int]]:
+    """The data, opened where it is in files, and what prepare is told of it: its samples, or how many batches it has."""
+    if isinstance(data, (str, os.PathLike)):
+        data = open_data(data, (), columns)
+    if isinstance(data, _cameo.Data):
+        return data, {"run_samples": data.samples()}
+    if is_array(data):
+        data = (data,)
+    if isinstance(data, Mapping):
+        return data, {"run_samples": rows_of(data)}
+    if isinstance(data, tuple):
+        return data, {"run_samples": rows_of({str(i): array for i, array in enumerate(data)})}
+    return data, {"run_samples": len(data), "run_batch_size": 1} if hasattr(data, "__len__") else {}
 
 
 def open_or_iterate(data: Any, inputs: Sequence[tuple[str, int]], columns: str | None = None) -> Any:

@@ -150,7 +150,8 @@ def prepare_options(options: dict[str, Any]) -> dict[str, Any]:
             made[name] = ",".join(f"{key}={_check.number(f'settings[{key!r}]', x)!r}" for key, x in value.items())
         elif name == "class_weights":
             made[name] = array("d", [_check.number("class_weights", x) for x in value]).tobytes()
-        elif name in ("warmup", "schedule_steps", "accumulate", "schedule_patience", "schedule_cooldown"):
+        elif name in ("warmup", "schedule_steps", "accumulate", "schedule_patience", "schedule_cooldown", "run_samples",
+                      "run_batch_size", "run_epochs", "run_steps"):
             made[name] = _check.whole(name, value, name == "accumulate")
     if "schedule" in made:
         made["schedule"] = _choice("schedule", made["schedule"], SCHEDULES)
@@ -512,7 +513,8 @@ class Model(_check.Fixed):
                 until: str | None = None, class_weights: Iterable[float] | None = None,
                 warmup_epochs: float = 0.0, schedule_epochs: float = 0.0, updates_per_epoch: float = 0.0,
                 schedule_patience: int = 10, schedule_threshold: float = 1e-4, schedule_cooldown: int = 0,
-                schedule_min_lr: float = 0.0) -> Model:
+                schedule_min_lr: float = 0.0, run_samples: int = 0, run_batch_size: int = 0, run_epochs: int = 0,
+                run_steps: int = 0) -> Model:
         """Makes the model trainable and returns it; report says what is trained and why.
 
         loss is cross-entropy, nll, mse, l1, huber, bce, bce-logits, a model file, or "output:NAME" for one that the
@@ -521,7 +523,8 @@ class Model(_check.Fixed):
         names so. schedule is
         constant, step, cosine or linear, over schedule_steps updates, warmup of them rising, or plateau: the rate falls
         when the validation loss does not. schedule_epochs and warmup_epochs give lengths in epochs of updates_per_epoch
-        updates. train and freeze are
+        updates. run_samples, run_batch_size (0: what the model fixes, else 32) and run_epochs or run_steps tell of the run
+        that is to come: updates_per_epoch and the end of a cosine or linear schedule follow from them. train and freeze are
         regular expressions over names of initializers. settings are further numbers of the optimizer or the loss, such as
         {"rho": 0.95}. Weights whose names match no_decay have no weight decay, nor have biases and scales of norms with
         no_decay_vectors; lr_for gives rates by expression; warmup_from is where a warmup begins, 0 as Hugging Face's.
@@ -549,7 +552,8 @@ class Model(_check.Fixed):
             until=until, class_weights=class_weights, warmup_epochs=warmup_epochs, schedule_epochs=schedule_epochs,
             updates_per_epoch=updates_per_epoch, schedule_patience=schedule_patience,
             schedule_threshold=schedule_threshold, schedule_cooldown=schedule_cooldown,
-            schedule_min_lr=schedule_min_lr)))
+            schedule_min_lr=schedule_min_lr, run_samples=run_samples, run_batch_size=run_batch_size,
+            run_epochs=run_epochs, run_steps=run_steps)))
         return self._become(row[0], preparation(row[1]))
 
     def strip(self) -> Model:

@@ -14,8 +14,8 @@ import numpy
 
 from . import _cameo
 from ._arrays import PLAIN, from_value, numpy_type, stored, to_value
-from ._check import Fixed, mapping, not_found, one_of, seed as checked_seed, whole
-from ._data import Batches, Data, by_name, open_or_iterate, readable
+from ._check import Fixed, mapping, memory_limit as checked_limit, not_found, one_of, seed as checked_seed, whole
+from ._data import Batches, Data, by_name, length_of, open_or_iterate, readable
 from ._graph import ValueInfo
 from ._history import History
 from ._model import Model, load, placement
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Array = numpy.ndarray[Any, Any]
 _VARIABLE, _PARAMETERS, _GRADIENTS = 0, 1, 2
 _MOMENTS = ("on_step", "on_epoch", "on_checkpoint", "on_start", "on_epoch")  # the last: validated at the end
-_LAST = {"short": 0, "drop": 1, "wrap": 2}
+_LAST = {"short": 0, "drop": 1, "wrap": 2, None: 3}  # None: short; drop where the model fixes the batch
 _RATE = "training.lr_base.double"  # what prepare calls the rate that it was given
 
 
@@ -120,11 +120,11 @@ class Trainer(Fixed):
     array([[3.]], dtype=float32)
     """
 
-    def __init__(self, model: Any, *, threads: int = 0, memory_limit: int = 0, backend: str | None = None, seed: int = 0,
+    def __init__(self, model: Any, *, threads: int = 0, memory_limit: int | str = 0, backend: str | None = None, seed: int = 0,
                  gradients: bool = False, without: str | None = None, with_passes: str | None = None,
                  registry: Registry | None = None):
         self.model: Model = load(model, registry=registry)
-        self._options = {"threads": threads, "backend": backend, "memory_limit": whole("memory_limit", memory_limit),
+        self._options = {"threads": threads, "backend": backend, "memory_limit": checked_limit(memory_limit),
                          "seed": checked_seed(seed), "gradients": gradients, "without": without,
                          "with_passes": with_passes}
         self._inside = _cameo.Trainer(self.model._inside, **self._options)
@@ -326,7 +326,7 @@ class Trainer(Fixed):
         ("anyway": under other conditions too). A checkpoint or best model that cannot be written does not end the run:
         fit raises that after the last step. A folder that another run writes checkpoints to is refused.
         """
-        if last is not None and last not in _LAST:
+        if last not in _LAST:
             raise _cameo.ArgumentError(f"last is '{last}', expected 'short', 'drop' or 'wrap'")
         if epochs is not None and steps is not None:
             raise _cameo.ArgumentError("epochs and steps exclude each other")
@@ -339,7 +339,7 @@ class Trainer(Fixed):
         one_of("progress", progress, (False, True, "auto"))
         one_of("shuffle", shuffle, (False, True))
         seed = self._seed if seed is None else checked_seed(seed)
-        if not isinstance(data, (str, os.PathLike)) and not isinstance(validate, (str, os.PathLike)):
+        if not isinstance(data, (str, os.PathLike, _cameo.Data)) and not isinstance(validate, (str, os.PathLike)):
             for name, text in (("target", target), ("columns", columns)):
                 if text is not None:
                     raise _cameo.ArgumentError(f"{name} is for data in files, and these are not")
@@ -357,7 +357,7 @@ class Trainer(Fixed):
         self._busy = "while fit runs: give prepare a schedule="
         try:
             row = _cameo.run(self._inside, opened, _Teller(state, calls), validate=judged,
-                             shuffle=shuffle, seed=seed, last=-1 if last is None else _LAST[last], best=best,
+                             shuffle=shuffle, seed=seed, last=_LAST[last], best=best,
                              checkpoint=checkpoint, resume=bool(resume), anyway=resume == "anyway",
                              raw_bytes=raw_bytes, target=target, **counts, **options)
             _, history.first_loss, history.best_validation_loss, history.stopped, history.stopped_early = row[:5]
@@ -410,7 +410,8 @@ def newest_checkpoint(folder: str | os.PathLike[str]) -> str | None:
 def train(model: Any, data: Data, *, loss: str = "cross-entropy", optimizer: str = "adamw", lr: float = 1e-3,
           prepare: Mapping[str, Any] | None = None, threads: int = 0, seed: int = 0, **options: Any) -> tuple[Model, History]:
     """Prepares a model, trains it with Trainer.fit(data, **options), and gives the trained model and the history. The
-    given one stays as it is. A model that carries training information already is trained as that says.
+    given one stays as it is. A model that carries training information already is trained as that says. A cosine or
+    linear schedule in prepare ends with the run, and lengths in epochs need no updates_per_epoch.
 
     >>> import cameo, numpy
     >>> model = cameo.load('''<ir_version: 8, opset_import: ["" : 17]>
@@ -422,7 +423,10 @@ def train(model: Any, data: Data, *, loss: str = "cross-entropy", optimizer: str
     """
     copy = Model(load(model)._inside)
     if not _is_prepared(copy):
-        copy.prepare(loss=loss, optimizer=optimizer, lr=lr, **(prepare or {}))
+        data, run = length_of(data, options.get("columns"))
+        run = {"run_batch_size": options.get("batch_size") or 0, "run_steps": options.get("steps") or 0,
+               "run_epochs": options.get("epochs") or 1, **run}
+        copy.prepare(loss=loss, optimizer=optimizer, lr=lr, **{**run, **(prepare or {})})
     trainer = Trainer(copy, threads=threads, seed=seed)
     history = trainer.fit(data, **options)
     return trainer.to_model(), history

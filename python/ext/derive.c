@@ -62,24 +62,29 @@ bool ext_prepare_options(PyObject *dict, struct cameo_prepare_options *o)
                             "schedule_threshold",
                             "schedule_cooldown",
                             "schedule_min_lr",
+                            "run_samples",
+                            "run_batch_size",
+                            "run_epochs",
+                            "run_steps",
                             NULL};
     int schedule = 0, keep_opset = 0, keep_tied = 0, keep_untied = 0, no_decay_vectors = 0;
     long long warmup = o->warmup, steps = o->schedule_steps, accumulate = o->accumulate,
               axis = o->class_axis, patience = o->schedule_patience,
-              cooldown = o->schedule_cooldown;
+              cooldown = o->schedule_cooldown, run[4] = {0};
     const char *weights = NULL; /* doubles */
     Py_ssize_t size = 0;
     PyObject *none = PyTuple_New(0);
 
-    if (!none || !PyArg_ParseTupleAndKeywords(
-                     none, dict, "|$zzzzddddddiLLddLzzpLppzzdpzzzy#dddLdLd", names, &o->loss,
-                     &o->output, &o->target, &o->optimizer, &o->lr, &o->momentum, &o->weight_decay,
-                     &o->beta1, &o->beta2, &o->epsilon, &schedule, &warmup, &steps,
-                     &o->schedule_factor, &o->clip_norm, &accumulate, &o->train, &o->freeze,
-                     &keep_opset, &axis, &keep_tied, &keep_untied, &o->no_decay, &o->lr_for,
-                     &o->warmup_from, &no_decay_vectors, &o->settings, &o->without, &o->until,
-                     &weights, &size, &o->warmup_epochs, &o->schedule_epochs, &o->updates_per_epoch,
-                     &patience, &o->schedule_threshold, &cooldown, &o->schedule_min_lr)) {
+    if (!none ||
+        !PyArg_ParseTupleAndKeywords(
+            none, dict, "|$zzzzddddddiLLddLzzpLppzzdpzzzy#dddLdLdLLLL", names, &o->loss, &o->output,
+            &o->target, &o->optimizer, &o->lr, &o->momentum, &o->weight_decay, &o->beta1, &o->beta2,
+            &o->epsilon, &schedule, &warmup, &steps, &o->schedule_factor, &o->clip_norm,
+            &accumulate, &o->train, &o->freeze, &keep_opset, &axis, &keep_tied, &keep_untied,
+            &o->no_decay, &o->lr_for, &o->warmup_from, &no_decay_vectors, &o->settings, &o->without,
+            &o->until, &weights, &size, &o->warmup_epochs, &o->schedule_epochs,
+            &o->updates_per_epoch, &patience, &o->schedule_threshold, &cooldown,
+            &o->schedule_min_lr, &run[0], &run[1], &run[2], &run[3])) {
         Py_XDECREF(none);
         return false;
     }
@@ -90,6 +95,10 @@ bool ext_prepare_options(PyObject *dict, struct cameo_prepare_options *o)
     o->schedule_patience = patience;
     o->schedule_cooldown = cooldown;
     o->accumulate = accumulate;
+    o->run_samples = run[0];
+    o->run_batch_size = run[1];
+    o->run_epochs = run[2];
+    o->run_steps = run[3];
     o->keep_opset = keep_opset;
     o->class_axis = axis;
     o->keep_tied = keep_tied;

@@ -157,25 +157,7 @@ struct run_options {
     struct cameo_batches_options batches;
     struct cameo_batch_source source;
     struct cameo_resume_options resuming;
-    bool may_drop;
 };
-
-/* Batches of a data set. Where the model fixes how many rows a batch has, what is left over is
- * dropped unless the caller says otherwise. */
-static enum cameo_status cut_batches(const struct run *run, struct ext_data *data,
-                                     struct cameo_batches_options options, bool may_drop,
-                                     struct cameo_batches **out, struct cameo_error *err)
-{
-    struct cameo_trainer *trainer = run->trainer->trainer;
-    struct cameo_error second;
-    enum cameo_status status = cameo_batches_new(data->dataset, trainer, &options, out, err);
-
-    options.last = CAMEO_LAST_DROP;
-    if (status != CAMEO_OK && may_drop &&
-        cameo_batches_new(data->dataset, trainer, &options, out, &second) == CAMEO_OK)
-        status = CAMEO_OK;
-    return status;
-}
 
 static enum cameo_status ask_for_batches(struct run *run, struct source *source,
                                          struct cameo_batch_source from, struct cameo_batches **out,
@@ -201,8 +183,8 @@ static enum cameo_status make_validation(struct run *run, struct ext_data *judge
     if (!run->training.object)
         options.batch_size = cameo_batches_size(batches);
     options.shuffle = options.endless = options.prefetch = false;
-    options.last = CAMEO_LAST_SHORT;
-    return cut_batches(run, judge, options, true, out, err);
+    options.last = CAMEO_LAST_AUTO;
+    return cameo_batches_new(judge->dataset, run->trainer->trainer, &options, out, err);
 }
 
 /* Without the interpreter lock. */
@@ -211,9 +193,9 @@ static enum cameo_status run_whole(struct run *run, struct ext_data *data, struc
                                    struct cameo_error *err)
 {
     struct cameo_batches *batches = NULL, *validation = NULL;
-    enum cameo_status status = data
-                                   ? cut_batches(run, data, o->batches, o->may_drop, &batches, err)
-                                   : ask_for_batches(run, &run->training, o->source, &batches, err);
+    enum cameo_status status =
+        data ? cameo_batches_new(data->dataset, run->trainer->trainer, &o->batches, &batches, err)
+             : ask_for_batches(run, &run->training, o->source, &batches, err);
 
     if (status == CAMEO_OK && (judge || run->validation.object))
         status = make_validation(run, judge, o, batches, &validation, err);
@@ -281,7 +263,7 @@ static PyObject *run(PyObject *module, PyObject *args, PyObject *keywords)
                             "samples",  "conditions", NULL};
     struct ext_state *state = ext_state(module);
     struct run_options o = {CAMEO_LOOP_OPTIONS_INIT, CAMEO_BATCHES_OPTIONS_INIT,
-                            CAMEO_BATCH_SOURCE_INIT, CAMEO_RESUME_OPTIONS_INIT, false};
+                            CAMEO_BATCH_SOURCE_INIT, CAMEO_RESUME_OPTIONS_INIT};
     struct cameo_loop_result result = CAMEO_LOOP_RESULT_INIT;
     struct run whole = {.state = state};
     struct ext_use use;
@@ -289,7 +271,7 @@ static PyObject *run(PyObject *module, PyObject *args, PyObject *keywords)
     PyObject *object, *data, *judge = Py_None, *best = NULL, *folder = NULL;
     unsigned long long epochs = 0, steps = 0, patience = 0, every = 0, keep = 0, seed = 0;
     long long size = 0, batches = 0, samples = 0;
-    int resume = 0, anyway = 0, shuffle = 0, last = -1, raw = 0;
+    int resume = 0, anyway = 0, shuffle = 0, last = CAMEO_LAST_AUTO, raw = 0;
     enum cameo_status status;
 
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOO|$KKOKO&O&KpKpLpKipzLLz", names, &object,
@@ -322,8 +304,7 @@ static PyObject *run(PyObject *module, PyObject *args, PyObject *keywords)
     o.batches.batch_size = size;
     o.batches.shuffle = shuffle;
     o.batches.seed = seed;
-    o.batches.last = (enum cameo_last_batch)(last < 0 ? 0 : last);
-    o.may_drop = last < 0;
+    o.batches.last = (enum cameo_last_batch)last;
     o.batches.endless = steps > 0;
     o.batches.prefetch = true;
     o.batches.raw_bytes = raw;

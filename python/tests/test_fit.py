@@ -100,6 +100,19 @@ class LengthTest(FitCase):
         self.assertEqual(len(history["loss"]), 2)
         self.assertEqual(len(trained.run(x=self.data[0])["y"]), 40)
 
+    def test_a_schedule_ends_with_the_run(self):
+        plain = cameo.load(mlp().to_bytes())
+        given = cameo.train(plain, self.data, epochs=2, batch_size=16, prepare={"schedule": "linear", "schedule_steps": 6})
+        for data in (self.data, [self.data] * 3):  # three batches an epoch
+            trained = cameo.train(plain, data, epochs=2, batch_size=16, prepare={"schedule": "linear"})
+            self.assertEqual(trained[1].steps["lr"], given[1].steps["lr"])
+
+    def test_a_limit_of_what_the_machine_has_left(self):
+        trainer = cameo.Trainer(self.model, threads=1, memory_limit="free")
+        trainer.fit(self.data)
+        with self.assertRaisesRegex(cameo.ArgumentError, "memory_limit is 'much'"):
+            cameo.Trainer(self.model, memory_limit="much")
+
 
 class CallbackTest(FitCase):
     def test_order_and_stopping(self):

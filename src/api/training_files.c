@@ -132,17 +132,20 @@ static enum cm_status open_batches(struct cameo_batches *batches,
     struct cameo_batches_options all = CAMEO_BATCHES_OPTIONS_INIT;
 
     CM_TRY(cm_api_options(&all, sizeof all, given, err));
-    if (all.batch_size < 0 || (unsigned)all.last > CAMEO_LAST_WRAP)
+    const bool may_drop = all.last == CAMEO_LAST_AUTO;
+    if (all.batch_size < 0 || (unsigned)all.last > CAMEO_LAST_AUTO)
         return cm_fail(err, CM_BAD_ARGUMENT, "batches of %lld rows: expected at least 1",
                        (long long)all.batch_size);
-    const struct cm_feeder_options options = {.feed = {.batch_size = all.batch_size,
-                                                       .shuffle = all.shuffle,
-                                                       .seed = all.seed,
-                                                       .last = (enum cm_last_batch)all.last,
-                                                       .endless = all.endless,
-                                                       .prefetch = all.prefetch},
-                                              .target = all.target,
-                                              .raw_bytes = all.raw_bytes};
+    const struct cm_feeder_options options = {
+        .feed = {.batch_size = all.batch_size,
+                 .shuffle = all.shuffle,
+                 .seed = all.seed,
+                 .last = may_drop ? CM_LAST_SHORT : (enum cm_last_batch)all.last,
+                 .endless = all.endless,
+                 .prefetch = all.prefetch},
+        .may_drop = may_drop,
+        .target = all.target,
+        .raw_bytes = all.raw_bytes};
     batches->n_inputs = cm_trainer_input_count(trainer->trainer);
     batches->feeds = cm_calloc(batches->n_inputs + 1, sizeof *batches->feeds);
     batches->tensors = cm_calloc(batches->n_inputs + 1, sizeof *batches->tensors);
@@ -231,6 +234,11 @@ int64_t cameo_batches_per_epoch(const struct cameo_batches *batches)
 int64_t cameo_batches_size(const struct cameo_batches *batches)
 {
     return cm_feeder_facts(batches->feeder)->feed.batch_size;
+}
+
+enum cameo_last_batch cameo_batches_last(const struct cameo_batches *batches)
+{
+    return (enum cameo_last_batch)cm_feeder_facts(batches->feeder)->feed.last;
 }
 
 bool cameo_batches_scales(const struct cameo_batches *batches, size_t input)

@@ -252,8 +252,12 @@ static void settle_batch(struct matching *m)
                            (long long)fixed, (long long)given);
     if (!given)
         feed->batch_size = fixed ? fixed : 32;
-    if (fixed && feed->last == CM_LAST_SHORT && !feed->endless &&
-        cm_dataset_samples(m->dataset) % fixed != 0)
+    if (!fixed || feed->last != CM_LAST_SHORT || feed->endless ||
+        cm_dataset_samples(m->dataset) % fixed == 0)
+        return;
+    if (m->options->may_drop)
+        feed->last = CM_LAST_DROP;
+    else
         cm_findings_refuse(
             &m->findings,
             "the model takes batches of %lld rows, and %lld samples leave a shorter one: drop "

@@ -11,6 +11,7 @@ struct cm_feeder;
 
 struct cm_feeder_options {
     struct cm_feed_options feed; /* batch_size 0: what the model fixes, else 32 */
+    bool may_drop; /* a short last batch is dropped where the model fixes the rows of a batch */
     const char *target; /* the array for the one input that no array is named after; NULL: the one
                            that is left over */
     bool raw_bytes;     /* images of bytes are fed as 0 to 255, not as 0 to 1 */

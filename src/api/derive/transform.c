@@ -112,6 +112,10 @@ struct cm_prepare_options cm_api_prepare_options(const struct cameo_prepare_opti
                                        .warmup_from = or_default(o->warmup_from),
                                        .without = o->without,
                                        .until = o->until,
+                                       .run_samples = o->run_samples,
+                                       .run_batch_size = o->run_batch_size,
+                                       .run_epochs = o->run_epochs,
+                                       .run_steps = o->run_steps,
                                        .class_weights = o->class_weights,
                                        .class_weight_count = o->class_weight_count};
 }

@@ -45,6 +45,42 @@ static void check_flag(struct cm_preparation *p, const char *flag, double value,
                              below == 1 ? " and below 1" : "");
 }
 
+/* The rows of a batch that inputs of the model fix, or otherwise. */
+static int64_t fixed_batch(struct cm_arena *arena, const struct cm_graph_proto *graph,
+                           int64_t otherwise)
+{
+    struct cm_map defaults = {0};
+
+    for (size_t i = 0; i < graph->initializer.count; i++)
+        cm_map_insert(&defaults, arena, graph->initializer.items[i].name, NULL);
+    for (size_t i = 0; i < graph->input.count; i++) {
+        const struct cm_value_info_proto *input = &graph->input.items[i];
+        const struct cm_tensor_type_proto *type = input->type ? input->type->tensor_type : NULL;
+
+        if (type && type->shape && type->shape->dim.count &&
+            type->shape->dim.items[0].dim_value > 0 && !cm_map_find(&defaults, input->name))
+            return type->shape->dim.items[0].dim_value;
+    }
+    return otherwise;
+}
+
+void cm_schedule_fit_run(struct cm_arena *arena, const struct cm_graph_proto *graph,
+                         struct cm_prepare_options *o)
+{
+    const int64_t batch = o->run_batch_size > 0 ? o->run_batch_size : fixed_batch(arena, graph, 32);
+    const int64_t every = o->accumulate > 1 ? o->accumulate : 1;
+    const bool ends = o->schedule == CM_SCHEDULE_COSINE || o->schedule == CM_SCHEDULE_LINEAR;
+
+    if (o->run_samples > 0 && o->updates_per_epoch == 0)
+        o->updates_per_epoch = ceil((double)o->run_samples / (double)batch) / (double)every;
+    if (o->schedule_steps || o->schedule_epochs > 0 || !ends)
+        return;
+    if (o->run_steps > 0)
+        o->schedule_steps = (o->run_steps - 1) / every + 1;
+    else if (o->run_epochs > 0)
+        o->schedule_epochs = (double)o->run_epochs;
+}
+
 int64_t cm_schedule_updates(const struct cm_prepare_options *options, int64_t steps, double epochs)
 {
     const double updates = ceil(epochs * options->updates_per_epoch);

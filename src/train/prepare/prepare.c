@@ -425,10 +425,11 @@ enum cm_status cm_prepare(struct cm_arena *arena, struct cm_model_file *file,
                           const struct cm_prepare_options *options,
                           struct cm_prepare_report *report, struct cm_error *err)
 {
+    struct cm_prepare_options all = *options;
     struct cm_preparation p = {.arena = arena,
                                .file = file,
                                .model = &file->model,
-                               .options = options,
+                               .options = &all,
                                .report = report,
                                .is_misused = true,
                                .err = err};
@@ -440,6 +441,7 @@ enum cm_status cm_prepare(struct cm_arena *arena, struct cm_model_file *file,
     if (file->model.training_info.count)
         return cm_fail(err, CM_BAD_ARGUMENT,
                        "the model carries its training already; strip it first");
+    cm_schedule_fit_run(arena, file->model.graph, &all);
     const enum cm_status status = run_passes(&p);
     report->states = p.states.items;
     report->n_states = p.states.count;

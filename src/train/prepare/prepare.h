@@ -57,6 +57,9 @@ struct cm_prepare_options {
     bool keep_opset;    /* refuse rather than raise the opset */
     bool keep_tied;     /* leave one what exporters merged: tensors that hold one repeated value */
     bool keep_untied;   /* leave two what exporters wrote twice: a table and its transpose */
+    /* The run that it is prepared for, 0: not known. rows of its data, rows of a batch (0: what the
+     * model fixes, else 32), epochs, or steps instead */
+    int64_t run_samples, run_batch_size, run_epochs, run_steps;
     const struct cm_plan *plan; /* instead of optimizer, its numbers, schedule, clip_norm, train and
                                    freeze; NULL: those are the plan */
     const struct cm_mlir_form_hooks *mlir; /* who reads a loss in a file of MLIR; NULL: nobody */
@@ -109,6 +112,9 @@ struct cm_prepare_report {
                                  .accumulate = 1,                                                  \
                                  .class_axis = 1})
 
+/* Lengths that follow from the run that the options are for. */
+void cm_schedule_fit_run(struct cm_arena *arena, const struct cm_graph_proto *graph,
+                         struct cm_prepare_options *options);
 /* How many updates the options mean: steps, or so many epochs if they are not 0. */
 int64_t cm_schedule_updates(const struct cm_prepare_options *options, int64_t steps, double epochs);
 

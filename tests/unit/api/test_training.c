@@ -449,6 +449,45 @@ void test_training__batches_meet_inputs_by_name(void)
     check_in_arena(batches);
 }
 
+/* Batches of two fixed rows for five samples: the fifth is dropped, or said to be left over. */
+static void fixed_batch(struct cm_arena *arena)
+{
+    const char *path = case_path(arena, case_folder(arena), "d.csv");
+    struct cameo_prepare_options prepare = CAMEO_PREPARE_OPTIONS_INIT;
+    struct cameo_batches_options how = CAMEO_BATCHES_OPTIONS_INIT;
+    struct cameo_model *model = load_text(
+        "<ir_version: 8, opset_import: [\"\" : 17]> fixed (float[2,1] x) => (float[2,1] y)\n"
+        "<float[1,1] w = {1}> { y = MatMul(x, w) }");
+    struct cameo_dataset *dataset;
+    struct cameo_batches *all = NULL;
+    struct cameo_error err;
+
+    case_write(path, csv, sizeof csv - 1);
+    OK(cameo_dataset_open(path, NULL, &dataset, &err));
+    prepare.loss = "mse";
+    prepare.optimizer = "sgd";
+    prepare.schedule = CAMEO_SCHEDULE_COSINE;
+    prepare.run_samples = cameo_dataset_samples(dataset);
+    prepare.run_epochs = 2;
+    OK(cameo_model_prepare(model, &prepare, NULL, &err));
+    struct cameo_trainer *trainer = open_trainer(model);
+    CHECK(cameo_batches_new(dataset, trainer, &how, &all, &err) == CAMEO_BAD_ARGUMENT);
+    CHECK(strstr(err.message, "5 samples leave a shorter one"));
+    how.last = CAMEO_LAST_AUTO;
+    OK(cameo_batches_new(dataset, trainer, &how, &all, &err));
+    CHECK_INT(cameo_batches_last(all), CAMEO_LAST_DROP);
+    CHECK_INT(cameo_batches_per_epoch(all), 2);
+    cameo_batches_free(all);
+    cameo_dataset_free(dataset);
+    cameo_trainer_free(trainer);
+    cameo_model_free(model);
+}
+
+void test_training__a_model_that_fixes_its_batch_may_drop_the_last(void)
+{
+    check_in_arena(fixed_batch);
+}
+
 static void run_folder(struct cm_arena *arena)
 {
     const char *folder = case_folder(arena), *data = case_path(arena, folder, "data.csv");

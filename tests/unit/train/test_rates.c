@@ -90,3 +90,52 @@ void test_rates__schedules_give_the_rates_of_their_framework(void)
 {
     check_in_arena(all_schedules);
 }
+
+/* ---- lengths ---- */
+
+struct run_case {
+    int64_t samples, batch, epochs, steps, accumulate;
+    enum cm_schedule schedule;
+    double updates_per_epoch, schedule_epochs; /* expected */
+    int64_t schedule_steps;
+};
+
+/* clang-format off */
+static const struct run_case run_cases[] = {
+    {10, 0, 3, 0, 1, CM_SCHEDULE_LINEAR, 3, 3, 0}, /* the model fixes batches of 4 */
+    {10, 5, 3, 0, 1, CM_SCHEDULE_COSINE, 2, 3, 0},
+    {10, 5, 3, 7, 1, CM_SCHEDULE_COSINE, 2, 0, 7},
+    {10, 5, 0, 7, 3, CM_SCHEDULE_LINEAR, 2.0 / 3, 0, 3},
+    {10, 5, 3, 0, 1, CM_SCHEDULE_STEP, 2, 0, 0}, /* has a period, not an end */
+    {10, 5, 3, 0, 1, CM_SCHEDULE_CONSTANT, 2, 0, 0},
+    {0, 0, 0, 0, 1, CM_SCHEDULE_LINEAR, 0, 0, 0},
+};
+/* clang-format on */
+
+static void run_lengths(struct cm_arena *arena)
+{
+    const struct cm_model_file *file = train_model(
+        arena, "<ir_version: 8, opset_import: [\"\" : 17]> fixed (float[1] w, float[4,1] x) => "
+               "(float[4,1] y) <float[1] w = {1}> { y = Mul (x, w) }");
+
+    for (size_t i = 0; i < CM_COUNT(run_cases); i++) {
+        const struct run_case *c = &run_cases[i];
+        struct cm_prepare_options options = CM_PREPARE_OPTIONS;
+
+        options.schedule = c->schedule;
+        options.accumulate = c->accumulate;
+        options.run_samples = c->samples;
+        options.run_batch_size = c->batch;
+        options.run_epochs = c->epochs;
+        options.run_steps = c->steps;
+        cm_schedule_fit_run(arena, file->model.graph, &options);
+        CHECK(options.updates_per_epoch == c->updates_per_epoch);
+        CHECK(options.schedule_epochs == c->schedule_epochs);
+        CHECK_INT(options.schedule_steps, c->schedule_steps);
+    }
+}
+
+void test_rates__lengths_follow_from_the_run(void)
+{
+    check_in_arena(run_lengths);
+}
