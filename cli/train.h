@@ -86,8 +86,6 @@ void train_log_close(struct train_run *run);
 void train_log_step(struct train_run *run, const struct cameo_progress *at);
 void train_log_validation(struct train_run *run, const struct cameo_progress *at);
 double train_seconds(void);
-/* The share of the targets' variance that the model explains; NaN when they have none. */
-double train_r_squared(const struct cameo_measure *m);
 
 /* Curves for TensorBoard, if they are asked for; opened when it is known where the run begins. */
 int train_events_open(struct train_run *run);

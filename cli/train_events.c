@@ -96,9 +96,9 @@ void train_events_epoch(struct train_run *run, const struct cameo_progress *at)
     if (m)
         add(run, "val", "loss", at->step, m->loss);
     if (m && m->judged)
-        add(run, "val", "accuracy", at->step, (double)m->correct / (double)m->judged);
+        add(run, "val", "accuracy", at->step, m->accuracy);
     if (m && m->compared) {
-        add(run, "val", "mae", at->step, m->absolute / (double)m->compared);
-        add(run, "val", "r2", at->step, train_r_squared(m));
+        add(run, "val", "mae", at->step, m->mae);
+        add(run, "val", "r2", at->step, m->r2);
     }
 }

@@ -138,13 +138,6 @@ void train_show(struct train_run *run, const struct cameo_progress *p)
     fflush(stderr);
 }
 
-double train_r_squared(const struct cameo_measure *m)
-{
-    const double spread = m->target_squares - m->targets * m->targets / (double)m->compared;
-
-    return spread > 0 ? 1 - m->squared / spread : (double)NAN;
-}
-
 static void put_validation(const struct train_run *run, const struct cameo_progress *p)
 {
     const struct cameo_measure *m = p->measure;
@@ -154,8 +147,7 @@ static void put_validation(const struct train_run *run, const struct cameo_progr
         fprintf(stderr, ", validation accuracy %.2f %%",
                 100.0 * (double)m->correct / (double)m->judged);
     if (m->compared)
-        fprintf(stderr, ", mae %.5g, r2 %.4f", m->absolute / (double)m->compared,
-                train_r_squared(m));
+        fprintf(stderr, ", mae %.5g, r2 %.4f", m->mae, m->r2);
     if (p->best && !isinf(run->best_loss))
         fputs(", the best so far", stderr);
 }
@@ -327,10 +319,10 @@ void train_log_validation(struct train_run *run, const struct cameo_progress *p)
         return;
     train_put_number(line.to, "validation_loss", m->loss);
     if (m->judged)
-        train_put_number(line.to, "validation_accuracy", (double)m->correct / (double)m->judged);
+        train_put_number(line.to, "validation_accuracy", m->accuracy);
     if (m->compared) {
-        train_put_number(line.to, "validation_mae", m->absolute / (double)m->compared);
-        train_put_number(line.to, "validation_r2", train_r_squared(m));
+        train_put_number(line.to, "validation_mae", m->mae);
+        train_put_number(line.to, "validation_r2", m->r2);
     }
     end_line(&line, run);
 }

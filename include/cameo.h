@@ -1990,11 +1990,15 @@ struct cameo_measure {
      * were compared, sums of absolute and squared errors, of targets and of their squares. */
     int64_t compared;
     double absolute, squared, targets, target_squares;
+    /* What follows from these, NaN where it does not apply: the share of the labels that were hit,
+     * the mean absolute and squared error, and the share of the targets' variance that the model
+     * explains. */
+    double accuracy, mae, mse, r2;
 };
 
 #define CAMEO_MEASURE_INIT                                                                         \
     {                                                                                              \
-        sizeof(struct cameo_measure), 0, 0, 0, 0, 0, 0, 0, 0, 0                                    \
+        sizeof(struct cameo_measure), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                        \
     }
 
 /* Fed like a step. Dropout and batch statistics behave as in inference. */

@@ -174,19 +174,18 @@ PyObject *ext_measure(const struct cameo_measure *m)
     PyObject *dict = PyDict_New();
     bool done = dict && ext_put_whole(dict, "samples", (uint64_t)m->samples);
 
-    if (done && m->loss == m->loss)
-        done = ext_put_real(dict, "loss", m->loss);
-    if (done && m->judged > 0)
-        done = ext_put_real(dict, "accuracy", (double)m->correct / (double)m->judged);
-    if (done && m->judged == 0 && m->compared > 0) {
-        const double n = (double)m->compared,
-                     spread = m->target_squares - m->targets * m->targets / n;
+    const struct {
+        const char *name;
+        double value; /* NaN: it does not apply */
+    } scores[] = {{"loss", m->loss},
+                  {"accuracy", m->accuracy},
+                  {"mae", m->mae},
+                  {"mse", m->mse},
+                  {"r2", m->r2}};
 
-        done =
-            ext_put_real(dict, "mae", m->absolute / n) && ext_put_real(dict, "mse", m->squared / n);
-        if (done && spread > 0)
-            done = ext_put_real(dict, "r2", 1 - m->squared / spread);
-    }
+    for (size_t i = 0; done && i < sizeof scores / sizeof *scores; i++)
+        if (scores[i].value == scores[i].value)
+            done = ext_put_real(dict, scores[i].name, scores[i].value);
     if (!done)
         Py_CLEAR(dict);
     return dict;

@@ -531,6 +531,8 @@ enum cm_status cm_api_prepare_evaluation(struct cameo_trainer *trainer, struct c
 
 struct cameo_measure cm_api_measure(const struct cm_trainer_measure *from)
 {
+    const struct cm_measure_scores scores = cm_measure_scores(from);
+
     return (struct cameo_measure){.struct_size = sizeof(struct cameo_measure),
                                   .samples = from->samples,
                                   .loss = from->loss,
@@ -540,7 +542,11 @@ struct cameo_measure cm_api_measure(const struct cm_trainer_measure *from)
                                   .absolute = from->absolute,
                                   .squared = from->squared,
                                   .targets = from->targets,
-                                  .target_squares = from->target_squares};
+                                  .target_squares = from->target_squares,
+                                  .accuracy = scores.accuracy,
+                                  .mae = scores.mae,
+                                  .mse = scores.mse,
+                                  .r2 = scores.r2};
 }
 
 enum cameo_status cameo_trainer_evaluate(struct cameo_trainer *trainer,

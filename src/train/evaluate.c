@@ -208,6 +208,23 @@ enum cm_status cm_trainer_evaluate(struct cm_trainer *trainer, const struct cm_t
     return CM_OK;
 }
 
+struct cm_measure_scores cm_measure_scores(const struct cm_trainer_measure *m)
+{
+    struct cm_measure_scores scores = {(double)NAN, (double)NAN, (double)NAN, (double)NAN};
+    const double n = (double)m->compared;
+
+    if (m->judged)
+        scores.accuracy = (double)m->correct / (double)m->judged;
+    if (!m->compared)
+        return scores;
+    const double spread = m->target_squares - m->targets * m->targets / n;
+    scores.mae = m->absolute / n;
+    scores.mse = m->squared / n;
+    if (spread > 0)
+        scores.r2 = 1 - m->squared / spread;
+    return scores;
+}
+
 /* ---- predicting ---- */
 
 size_t cm_trainer_predict_input_count(const struct cm_trainer *trainer)

@@ -181,6 +181,13 @@ struct cm_trainer_measure {
     double absolute, squared, targets, target_squares;
 };
 
+/* What follows from a measure; NAN where it does not apply. r2: the share of the targets' variance
+ * that the model explains. */
+struct cm_measure_scores {
+    double accuracy, mae, mse, r2;
+};
+struct cm_measure_scores cm_measure_scores(const struct cm_trainer_measure *measure);
+
 /* Makes the graph for cm_trainer_evaluate, and that for cm_trainer_predict, once; the arena must be
  * lent to a guard. Random and training behaviour (Dropout, BatchNormalization) is switched off in
  * them. What only a prediction needs does not stand in the way of an evaluation. */

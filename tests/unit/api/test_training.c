@@ -190,6 +190,8 @@ void test_training__evaluation_and_prediction_leave_everything_alone(void)
     CHECK_INT(measure.compared, 2); /* 2 and 4 for 3 and 6 */
     CHECK(fabs(measure.absolute - 3) < 1e-5 && fabs(measure.squared - 5) < 1e-5);
     CHECK(measure.targets == 9 && measure.target_squares == 45);
+    CHECK(isnan(measure.accuracy) && fabs(measure.mae - 1.5) < 1e-5);
+    CHECK(fabs(measure.mse - 2.5) < 1e-5 && fabs(measure.r2 + 1.0 / 9) < 1e-5);
     OK(cameo_trainer_predict(trainer, feeds, 1, &fetch, 1, &err));
     CHECK(fabs(cameo_value_real(fetch.value, 1) - 4) < 1e-5);
     cameo_value_free(fetch.value);
