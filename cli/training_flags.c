@@ -6,12 +6,56 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { CLASSES_MAX = 100000 }; /* with a weight */
 
 struct cli_training_flags cli_training;
+
+/* How the text of a flag becomes a field of struct cameo_prepare_options. */
+enum reading_as { AS_TEXT, AS_REAL, AS_COUNT, AS_WHOLE, AS_APART /* by a function of its own */ };
+
+#define FIELD(name) offsetof(struct cameo_prepare_options, name)
+
+/* In the order in which checkpoints record them. */
+static const struct flag {
+    const char *name, *const *value;
+    enum reading_as as;
+    size_t field;
+} flags[] = {
+    {"--loss", &cli_training.loss, AS_TEXT, FIELD(loss)},
+    {"--of", &cli_training.output, AS_TEXT, FIELD(output)},
+    {"--optimizer", &cli_training.optimizer, AS_TEXT, FIELD(optimizer)},
+    {"--lr", &cli_training.lr, AS_REAL, FIELD(lr)},
+    {"--momentum", &cli_training.momentum, AS_REAL, FIELD(momentum)},
+    {"--weight-decay", &cli_training.weight_decay, AS_REAL, FIELD(weight_decay)},
+    {"--beta1", &cli_training.beta1, AS_REAL, FIELD(beta1)},
+    {"--beta2", &cli_training.beta2, AS_REAL, FIELD(beta2)},
+    {"--epsilon", &cli_training.epsilon, AS_REAL, FIELD(epsilon)},
+    {"--settings", &cli_training.settings, AS_TEXT, FIELD(settings)},
+    {"--no-decay", &cli_training.no_decay, AS_TEXT, FIELD(no_decay)},
+    {"--lr-for", &cli_training.lr_for, AS_TEXT, FIELD(lr_for)},
+    {"--class-weights", &cli_training.class_weights, AS_APART, 0},
+    {"--warmup-from", &cli_training.warmup_from, AS_REAL, FIELD(warmup_from)},
+    {"--schedule", &cli_training.schedule, AS_APART, 0},
+    {"--schedule-steps", &cli_training.schedule_steps, AS_COUNT, FIELD(schedule_steps)},
+    {"--schedule-epochs", &cli_training.schedule_epochs, AS_REAL, FIELD(schedule_epochs)},
+    {"--schedule-factor", &cli_training.schedule_factor, AS_REAL, FIELD(schedule_factor)},
+    {"--schedule-patience", &cli_training.schedule_patience, AS_COUNT, FIELD(schedule_patience)},
+    {"--schedule-threshold", &cli_training.schedule_threshold, AS_REAL, FIELD(schedule_threshold)},
+    {"--schedule-cooldown", &cli_training.schedule_cooldown, AS_COUNT, FIELD(schedule_cooldown)},
+    {"--schedule-min-lr", &cli_training.schedule_min_lr, AS_REAL, FIELD(schedule_min_lr)},
+    {"--warmup", &cli_training.warmup, AS_COUNT, FIELD(warmup)},
+    {"--warmup-epochs", &cli_training.warmup_epochs, AS_REAL, FIELD(warmup_epochs)},
+    {"--updates-per-epoch", &cli_training.updates_per_epoch, AS_REAL, FIELD(updates_per_epoch)},
+    {"--clip-norm", &cli_training.clip_norm, AS_REAL, FIELD(clip_norm)},
+    {"--accumulate", &cli_training.accumulate, AS_COUNT, FIELD(accumulate)},
+    {"--train", &cli_training.train, AS_TEXT, FIELD(train)},
+    {"--freeze", &cli_training.freeze, AS_TEXT, FIELD(freeze)},
+    {"--class-axis", &cli_training.class_axis, AS_WHOLE, FIELD(class_axis)},
+};
 
 struct reading {
     const char *command;
@@ -51,9 +95,16 @@ static void read_whole(struct reading *r, const char *flag, const char *text, in
     *out = number;
 }
 
-static void read_count(struct reading *r, const char *flag, const char *text, int64_t *out)
+static void read_flag(struct reading *r, const struct flag *flag, struct cameo_prepare_options *out)
 {
-    read_whole(r, flag, text, 0, out);
+    void *field = (char *)out + flag->field;
+
+    if (flag->as == AS_TEXT)
+        *(const char **)field = *flag->value;
+    else if (flag->as == AS_REAL)
+        read_real(r, flag->name, *flag->value, field);
+    else if (flag->as != AS_APART)
+        read_whole(r, flag->name, *flag->value, flag->as == AS_COUNT ? 0 : INT64_MIN, field);
 }
 
 static void read_schedule(struct reading *r, struct cameo_prepare_options *out)
@@ -136,40 +187,14 @@ int cli_training_read(const char *command, struct cameo_prepare_options *out)
     struct reading r = {command, CLI_YES};
     const struct cli_training_flags *f = &cli_training;
 
-    out->loss = f->loss;
-    out->output = f->output;
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        read_flag(&r, &flags[i], out);
     out->target = f->target;
-    out->optimizer = f->optimizer;
-    out->train = f->train;
-    out->freeze = f->freeze;
-    out->settings = f->settings;
     out->without = f->without;
-    out->no_decay = f->no_decay;
     out->no_decay_vectors = f->no_decay_vectors;
-    out->lr_for = f->lr_for;
-    read_real(&r, "--warmup-from", f->warmup_from, &out->warmup_from);
     out->keep_opset = f->keep_opset;
     out->keep_tied = f->keep_tied;
     out->keep_untied = f->keep_untied;
-    read_real(&r, "--lr", f->lr, &out->lr);
-    read_real(&r, "--momentum", f->momentum, &out->momentum);
-    read_real(&r, "--weight-decay", f->weight_decay, &out->weight_decay);
-    read_real(&r, "--beta1", f->beta1, &out->beta1);
-    read_real(&r, "--beta2", f->beta2, &out->beta2);
-    read_real(&r, "--epsilon", f->epsilon, &out->epsilon);
-    read_real(&r, "--schedule-factor", f->schedule_factor, &out->schedule_factor);
-    read_real(&r, "--clip-norm", f->clip_norm, &out->clip_norm);
-    read_real(&r, "--warmup-epochs", f->warmup_epochs, &out->warmup_epochs);
-    read_real(&r, "--schedule-epochs", f->schedule_epochs, &out->schedule_epochs);
-    read_real(&r, "--updates-per-epoch", f->updates_per_epoch, &out->updates_per_epoch);
-    read_count(&r, "--schedule-patience", f->schedule_patience, &out->schedule_patience);
-    read_real(&r, "--schedule-threshold", f->schedule_threshold, &out->schedule_threshold);
-    read_count(&r, "--schedule-cooldown", f->schedule_cooldown, &out->schedule_cooldown);
-    read_real(&r, "--schedule-min-lr", f->schedule_min_lr, &out->schedule_min_lr);
-    read_count(&r, "--warmup", f->warmup, &out->warmup);
-    read_count(&r, "--schedule-steps", f->schedule_steps, &out->schedule_steps);
-    read_count(&r, "--accumulate", f->accumulate, &out->accumulate);
-    read_whole(&r, "--class-axis", f->class_axis, INT64_MIN, &out->class_axis);
     read_schedule(&r, out);
     read_class_weights(&r, out);
     refuse(&r, f->accumulate && out->accumulate == 0, "--accumulate needs a number above 0");
@@ -187,39 +212,6 @@ int cli_training_read(const char *command, struct cameo_prepare_options *out)
            "--schedule-patience, -threshold, -cooldown and -min-lr need --schedule plateau");
     return r.code;
 }
-
-static const struct {
-    const char *name, *const *value;
-} flags[] = {{"--loss", &cli_training.loss},
-             {"--of", &cli_training.output},
-             {"--optimizer", &cli_training.optimizer},
-             {"--lr", &cli_training.lr},
-             {"--momentum", &cli_training.momentum},
-             {"--weight-decay", &cli_training.weight_decay},
-             {"--beta1", &cli_training.beta1},
-             {"--beta2", &cli_training.beta2},
-             {"--epsilon", &cli_training.epsilon},
-             {"--settings", &cli_training.settings},
-             {"--no-decay", &cli_training.no_decay},
-             {"--lr-for", &cli_training.lr_for},
-             {"--class-weights", &cli_training.class_weights},
-             {"--warmup-from", &cli_training.warmup_from},
-             {"--schedule", &cli_training.schedule},
-             {"--schedule-steps", &cli_training.schedule_steps},
-             {"--schedule-epochs", &cli_training.schedule_epochs},
-             {"--schedule-factor", &cli_training.schedule_factor},
-             {"--schedule-patience", &cli_training.schedule_patience},
-             {"--schedule-threshold", &cli_training.schedule_threshold},
-             {"--schedule-cooldown", &cli_training.schedule_cooldown},
-             {"--schedule-min-lr", &cli_training.schedule_min_lr},
-             {"--warmup", &cli_training.warmup},
-             {"--warmup-epochs", &cli_training.warmup_epochs},
-             {"--updates-per-epoch", &cli_training.updates_per_epoch},
-             {"--clip-norm", &cli_training.clip_norm},
-             {"--accumulate", &cli_training.accumulate},
-             {"--train", &cli_training.train},
-             {"--freeze", &cli_training.freeze},
-             {"--class-axis", &cli_training.class_axis}};
 
 static const struct {
     const char *name;
