@@ -36,48 +36,50 @@ size_t cameo_trainer_parameter_bytes(const struct cameo_trainer *trainer)
     return cm_trainer_parameter_bytes(trainer->trainer);
 }
 
-enum cameo_status cameo_trainer_read_parameters(const struct cameo_trainer *trainer, void *values,
-                                                size_t size, struct cameo_error *err)
+static enum cameo_status read_flat(const struct cameo_trainer *trainer, bool gradients,
+                                   void *values, size_t size, struct cameo_error *err)
 {
     CM_API_NEED(trainer, err);
     CM_API_NEED_ALL(values, size, err);
     struct cm_error reason = {0};
 
-    return cm_api_done(cm_trainer_read_parameters(trainer->trainer, values, size, &reason), &reason,
-                       err);
+    return cm_api_done(cm_trainer_read_flat(trainer->trainer, gradients, values, size, &reason),
+                       &reason, err);
+}
+
+static enum cameo_status set_flat(struct cameo_trainer *trainer, bool gradients, const void *values,
+                                  size_t size, struct cameo_error *err)
+{
+    CM_API_NEED(trainer, err);
+    CM_API_NEED_ALL(values, size, err);
+    struct cm_error reason = {0};
+
+    return cm_api_done(cm_trainer_set_flat(trainer->trainer, gradients, values, size, &reason),
+                       &reason, err);
+}
+
+enum cameo_status cameo_trainer_read_parameters(const struct cameo_trainer *trainer, void *values,
+                                                size_t size, struct cameo_error *err)
+{
+    return read_flat(trainer, false, values, size, err);
 }
 
 enum cameo_status cameo_trainer_set_parameters(struct cameo_trainer *trainer, const void *values,
                                                size_t size, struct cameo_error *err)
 {
-    CM_API_NEED(trainer, err);
-    CM_API_NEED_ALL(values, size, err);
-    struct cm_error reason = {0};
-
-    return cm_api_done(cm_trainer_set_parameters(trainer->trainer, values, size, &reason), &reason,
-                       err);
+    return set_flat(trainer, false, values, size, err);
 }
 
 enum cameo_status cameo_trainer_read_gradients(const struct cameo_trainer *trainer, void *values,
                                                size_t size, struct cameo_error *err)
 {
-    CM_API_NEED(trainer, err);
-    CM_API_NEED_ALL(values, size, err);
-    struct cm_error reason = {0};
-
-    return cm_api_done(cm_trainer_read_gradients(trainer->trainer, values, size, &reason), &reason,
-                       err);
+    return read_flat(trainer, true, values, size, err);
 }
 
 enum cameo_status cameo_trainer_set_gradients(struct cameo_trainer *trainer, const void *values,
                                               size_t size, struct cameo_error *err)
 {
-    CM_API_NEED(trainer, err);
-    CM_API_NEED_ALL(values, size, err);
-    struct cm_error reason = {0};
-
-    return cm_api_done(cm_trainer_set_gradients(trainer->trainer, values, size, &reason), &reason,
-                       err);
+    return set_flat(trainer, true, values, size, err);
 }
 
 /* ---- halves ---- */

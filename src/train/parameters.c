@@ -1,5 +1,6 @@
 /* Parameters and gradients as flat memory. */
 // SPDX-License-Identifier: Apache-2.0
+#include "autodiff/gradient_nodes.h"
 #include "base/number.h"
 #include "train/trainer_parts.h"
 
@@ -71,24 +72,20 @@ size_t cm_trainer_parameter_bytes(const struct cm_trainer *trainer)
 
 /* ---- copying ---- */
 
-static enum cm_status check_size(const struct cm_trainer *trainer, const void *values, size_t size,
-                                 struct cm_error *err)
+static enum cm_status check(const struct cm_trainer *trainer, bool gradients, const void *values,
+                            size_t size, struct cm_error *err)
 {
+    if (gradients)
+        CM_TRY(cm_trainer_check_split(trainer, err));
+    if (gradients && !trainer->computed)
+        return cm_fail(err, CM_BAD_ARGUMENT,
+                       "there are no gradients: none have been "
+                       "computed since the last update");
     if (size == trainer->parameter_bytes && (values || !size))
         return CM_OK;
     return cm_fail(err, CM_BAD_ARGUMENT,
                    "the %zu parameters have %zu bytes, but %zu bytes were passed",
                    trainer->parameters.count, trainer->parameter_bytes, values ? size : 0);
-}
-
-static enum cm_status check_gradients(const struct cm_trainer *trainer, struct cm_error *err)
-{
-    CM_TRY(cm_trainer_check_split(trainer, err));
-    if (!trainer->computed)
-        return cm_fail(err, CM_BAD_ARGUMENT,
-                       "there are no gradients: none have been computed "
-                       "since the last update");
-    return CM_OK;
 }
 
 /* Between flat memory and what lies apart: the parameters, or the gradients that the entry at hand
@@ -113,44 +110,21 @@ static void copy_all(const struct cm_trainer *trainer, bool gradients, char *to,
 }
 
 /* Bytes of no parameter, where types differ, and gradients that the entry has not are 0. */
-static void read_all(const struct cm_trainer *trainer, bool gradients, char *to, size_t size)
+enum cm_status cm_trainer_read_flat(const struct cm_trainer *trainer, bool gradients, void *values,
+                                    size_t size, struct cm_error *err)
 {
+    CM_TRY(check(trainer, gradients, values, size, err));
     if (!size)
-        return;
-    memset(to, 0, size);
-    copy_all(trainer, gradients, to, NULL);
-}
-
-enum cm_status cm_trainer_read_parameters(const struct cm_trainer *trainer, void *values,
-                                          size_t size, struct cm_error *err)
-{
-    CM_TRY(check_size(trainer, values, size, err));
-    read_all(trainer, false, values, size);
+        return CM_OK;
+    memset(values, 0, size);
+    copy_all(trainer, gradients, values, NULL);
     return CM_OK;
 }
 
-enum cm_status cm_trainer_set_parameters(struct cm_trainer *trainer, const void *values,
-                                         size_t size, struct cm_error *err)
+enum cm_status cm_trainer_set_flat(struct cm_trainer *trainer, bool gradients, const void *values,
+                                   size_t size, struct cm_error *err)
 {
-    CM_TRY(check_size(trainer, values, size, err));
-    copy_all(trainer, false, NULL, values);
-    return CM_OK;
-}
-
-enum cm_status cm_trainer_read_gradients(const struct cm_trainer *trainer, void *values,
-                                         size_t size, struct cm_error *err)
-{
-    CM_TRY(check_gradients(trainer, err));
-    CM_TRY(check_size(trainer, values, size, err));
-    read_all(trainer, true, values, size);
-    return CM_OK;
-}
-
-enum cm_status cm_trainer_set_gradients(struct cm_trainer *trainer, const void *values, size_t size,
-                                        struct cm_error *err)
-{
-    CM_TRY(check_gradients(trainer, err));
-    CM_TRY(check_size(trainer, values, size, err));
-    copy_all(trainer, true, NULL, values);
+    CM_TRY(check(trainer, gradients, values, size, err));
+    copy_all(trainer, gradients, NULL, values);
     return CM_OK;
 }

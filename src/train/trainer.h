@@ -141,14 +141,10 @@ size_t cm_trainer_parameter_bytes(const struct cm_trainer *trainer);
  * Gradients are there after cm_trainer_compute, until cm_trainer_apply has used them: those of the
  * entry at hand, 0 for what it does not differentiate by, and what is set there counts for nothing.
  */
-enum cm_status cm_trainer_read_parameters(const struct cm_trainer *trainer, void *values,
-                                          size_t size, struct cm_error *err) CM_MUST_CHECK;
-enum cm_status cm_trainer_set_parameters(struct cm_trainer *trainer, const void *values,
-                                         size_t size, struct cm_error *err) CM_MUST_CHECK;
-enum cm_status cm_trainer_read_gradients(const struct cm_trainer *trainer, void *values,
-                                         size_t size, struct cm_error *err) CM_MUST_CHECK;
-enum cm_status cm_trainer_set_gradients(struct cm_trainer *trainer, const void *values, size_t size,
-                                        struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_trainer_read_flat(const struct cm_trainer *trainer, bool gradients, void *values,
+                                    size_t size, struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_trainer_set_flat(struct cm_trainer *trainer, bool gradients, const void *values,
+                                   size_t size, struct cm_error *err) CM_MUST_CHECK;
 
 /* What a step holds, in bytes. */
 struct cm_trainer_memory {
