@@ -438,21 +438,22 @@ static void check_patterns(struct cm_preparation *p, const struct cm_trainables 
 
 /* The forward pass with its loss, differentiated by all that might be trained: where nothing comes
  * out, there is nothing to train. */
-void cm_trainables_follow(struct cm_preparation *p, struct cm_trainables *list, cm_value loss)
+enum cm_status cm_trainables_follow(struct cm_preparation *p)
 {
+    struct cm_trainables *list = p->candidates;
     cm_value *xs = CM_NEW_ARRAY(p->arena, cm_value, list->count);
     cm_value *grads = CM_NEW_ARRAY(p->arena, cm_value, list->count);
 
     check_patterns(p, list);
-    if (!loss)
-        return;
-    const size_t n_xs = find_values(p, list, loss, xs), known = p->report->findings.violations;
-    list_missing(p, loss, xs, n_xs);
+    if (!p->loss)
+        return CM_OK;
+    const size_t n_xs = find_values(p, list, p->loss, xs), known = p->report->findings.violations;
+    list_missing(p, p->loss, xs, n_xs);
     if (p->report->findings.violations > known)
-        return;
-    if (cm_prepared_step_differentiate(p, loss, xs, n_xs, grads)) {
+        return CM_OK;
+    if (cm_prepared_step_differentiate(p, p->loss, xs, n_xs, grads)) {
         cm_preparation_block(p, "%s", p->err->text);
-        return;
+        return CM_OK;
     }
     for (size_t i = 0, x = 0; i < list->count; i++) {
         struct cm_trainable *candidate = &list->items[i];
@@ -466,6 +467,7 @@ void cm_trainables_follow(struct cm_preparation *p, struct cm_trainables *list, 
                                                 : "no gradient reaches it");
     }
     list->followed = true;
+    return CM_OK;
 }
 
 /* ---- the report ---- */

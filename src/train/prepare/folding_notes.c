@@ -195,10 +195,13 @@ static void tell_padding(struct cm_preparation *p, const struct cm_trainables *l
     }
 }
 
-void cm_tell_folding(struct cm_preparation *p, const struct cm_trainables *list)
+enum cm_status cm_tell_folding(struct cm_preparation *p)
 {
     struct telling t = {.p = p, .text = CM_STR("")};
+    const struct cm_trainables *list = p->candidates;
 
+    if (p->options->plan)
+        return CM_OK;
     tell_undecided(p, list);
     tell_padding(p, list);
     tell_missing(&t);
@@ -211,4 +214,5 @@ void cm_tell_folding(struct cm_preparation *p, const struct cm_trainables *list)
             t.is_newer ? "torch.onnx.export(.., dynamo=True, optimize=False)"
                        : "torch.onnx.export(.., dynamo=False, do_constant_folding=False, "
                          "training=torch.onnx.TrainingMode.PRESERVE)");
+    return CM_OK;
 }

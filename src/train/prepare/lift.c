@@ -111,7 +111,7 @@ held_weight(const struct cm_preparation *p, const struct cm_value_def *def, bool
     return cm_tensor_may_be_weight(tensor) ? tensor : NULL;
 }
 
-void cm_lift_bodies(struct cm_preparation *p)
+enum cm_status cm_lift_bodies(struct cm_preparation *p)
 {
     struct cm_module *module = p->inference->module;
     const cm_value n_values = (cm_value)cm_module_value_count(module);
@@ -142,4 +142,5 @@ void cm_lift_bodies(struct cm_preparation *p)
                                  "is used more than once, so it cannot be lifted out",
                                  CM_STR_FMT(def->name));
     }
+    return CM_OK;
 }

@@ -196,7 +196,7 @@ void cm_raise_check(struct cm_preparation *p);
 enum cm_status cm_raise(struct cm_preparation *p) CM_MUST_CHECK;
 /* lift.c: tensors held in bodies of control flow, and later in Constant nodes that were chosen,
  * become initializers of the inference graph. */
-void cm_lift_bodies(struct cm_preparation *p);
+enum cm_status cm_lift_bodies(struct cm_preparation *p) CM_MUST_CHECK;
 cm_value cm_lift_constant(struct cm_preparation *p, cm_value constant,
                           const struct cm_tensor_proto *tensor);
 /* lift_functions.c: expands calls of functions that hold weights which the patterns let be trained,
@@ -212,11 +212,11 @@ void cm_untie(struct cm_preparation *p);
 void cm_untie_settle(struct cm_preparation *p, struct cm_trainables *list);
 
 /* folding_notes.c: says which parameters of the network the exporter folded or dropped. */
-void cm_tell_folding(struct cm_preparation *p, const struct cm_trainables *list);
+enum cm_status cm_tell_folding(struct cm_preparation *p) CM_MUST_CHECK;
 
 /* training_mode.c: copies of the nodes that p->read needs and that compute otherwise in training,
  * or read what such a node computes. */
-void cm_training_mode(struct cm_preparation *p);
+enum cm_status cm_training_mode(struct cm_preparation *p) CM_MUST_CHECK;
 /* Is an operand of a node a running statistic? Does a node read this value as one? */
 bool cm_operand_is_statistic(const struct cm_node *node, int index);
 bool cm_value_is_statistic(const struct cm_module *module, cm_value value);

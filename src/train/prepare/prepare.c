@@ -219,13 +219,6 @@ static enum cm_status find_output(struct cm_preparation *p)
     return p->output.data ? CM_OK : cm_preparation_verdict(p);
 }
 
-static enum cm_status retie(struct cm_preparation *p)
-{
-    if (!p->options->plan && !p->options->keep_untied)
-        cm_retie(p);
-    return CM_OK;
-}
-
 static enum cm_status import(struct cm_preparation *p)
 {
     CM_TRY(cm_preparation_import(p));
@@ -241,19 +234,6 @@ static enum cm_status lift_functions(struct cm_preparation *p)
     if (!check_prediction(p, prediction))
         return cm_preparation_verdict(p);
     cm_graph_set_outputs(p->inference, &prediction, 1); /* what follows may put another there */
-    return CM_OK;
-}
-
-static enum cm_status lift_bodies(struct cm_preparation *p)
-{
-    cm_lift_bodies(p);
-    return CM_OK;
-}
-
-static enum cm_status untie_merged(struct cm_preparation *p)
-{
-    if (!p->options->plan) /* which names tensors as they are */
-        cm_untie(p);
     return CM_OK;
 }
 
@@ -276,12 +256,6 @@ static enum cm_status bypass(struct cm_preparation *p)
     return CM_OK;
 }
 
-static enum cm_status add_training_mode(struct cm_preparation *p)
-{
-    cm_training_mode(p);
-    return CM_OK;
-}
-
 /* The algorithm up to the loss. */
 static enum cm_status add_loss(struct cm_preparation *p)
 {
@@ -294,23 +268,10 @@ static enum cm_status add_loss(struct cm_preparation *p)
     return CM_OK;
 }
 
-static enum cm_status follow(struct cm_preparation *p)
-{
-    cm_trainables_follow(p, p->candidates, p->loss);
-    return CM_OK;
-}
-
 static enum cm_status settle(struct cm_preparation *p)
 {
     cm_untie_settle(p, p->candidates);
     cm_trainables_report(p, p->candidates);
-    return CM_OK;
-}
-
-static enum cm_status tell_folding(struct cm_preparation *p)
-{
-    if (!p->options->plan)
-        cm_tell_folding(p, p->candidates);
     return CM_OK;
 }
 
@@ -369,30 +330,30 @@ static const struct prepare_pass passes[] = {
     {{"widen", "weights of 16 bits that Gradient does not take become floats", CM_PASS_REQUIRED,
       "such weights cannot be trained otherwise"}, cm_widen_weights},
     {{"retie", "a weight and its transpose, written twice, become one weight", CM_PASS_USUAL,
-      NULL}, retie},
+      NULL}, cm_retie},
     {{"import", "the graph is built, every node in its newest version", CM_PASS_REQUIRED,
       "all that follows changes that graph"}, import},
     {{"functions", "calls expanded that hold weights or train otherwise", CM_PASS_REQUIRED,
       "it changes what is trained"}, lift_functions},
     {{"bodies", "weights in bodies of control flow become initializers", CM_PASS_REQUIRED,
-      "it changes what is trained"}, lift_bodies},
+      "it changes what is trained"}, cm_lift_bodies},
     {{"untie", "tensors that the exporter merged become initializers again", CM_PASS_REQUIRED,
       "a running statistic must not share its tensor; keep_tied leaves weights merged"},
-     untie_merged},
+     cm_untie},
     {{"choose", "which tensors may be trained", CM_PASS_REQUIRED,
       "it says what is trained"}, choose},
     {{"bypass", "a loss that contains a Softmax or Sigmoid reads what is before the model's",
       CM_PASS_REQUIRED, "applied twice, it trains to something else"}, bypass},
     {{"training-mode", "copies of BatchNormalization and Dropout that train", CM_PASS_USUAL,
-      NULL}, add_training_mode},
+      NULL}, cm_training_mode},
     {{"loss", "the loss is computed", CM_PASS_REQUIRED,
       "there would be nothing to differentiate"}, add_loss},
     {{"follow", "the loss is differentiated: what gets no gradient is not trained",
-      CM_PASS_REQUIRED, "it says what is trained"}, follow},
+      CM_PASS_REQUIRED, "it says what is trained"}, cm_trainables_follow},
     {{"settle", "tensors taken apart that are not trained become one again", CM_PASS_REQUIRED,
       "it changes what is trained"}, settle},
     {{"folding", "says which parameters the exporter folded or dropped", CM_PASS_USUAL,
-      NULL}, tell_folding},
+      NULL}, cm_tell_folding},
     {{"gradient", "a Gradient node by all that is trained", CM_PASS_REQUIRED,
       "the update reads it"}, differentiate},
     {{"update", "accumulation, clipping, schedule, optimizer", CM_PASS_REQUIRED,
@@ -457,7 +418,7 @@ static enum cm_status untie(struct cm_preparation *p)
     cm_preparation_take_names(p);
     p->originals = cm_originals_read(p->arena, p->model->graph);
     CM_TRY(cm_preparation_import(p));
-    cm_untie(p);
+    CM_TRY(cm_untie(p));
     if (!p->pieces.count)
         return CM_OK;
     const size_t n_values = cm_module_value_count(p->inference->module);

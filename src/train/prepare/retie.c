@@ -244,17 +244,20 @@ static void consider(struct retie *r, const struct matrix *matrix)
             CM_STR_FMT(name), CM_STR_FMT(table->proto->name));
 }
 
-void cm_retie(struct cm_preparation *p)
+enum cm_status cm_retie(struct cm_preparation *p)
 {
     struct retie r = {.p = p, .graph = p->model->graph};
 
+    if (p->options->plan || p->options->keep_untied)
+        return CM_OK;
     list_matrices(&r);
     sample_tables(&r);
     for (size_t i = 0; i < r.count; i++)
         if (is_matrix(r.matrices[i].proto))
             consider(&r, &r.matrices[i]);
     if (!r.nodes.count)
-        return;
+        return CM_OK;
     cm_graph_proto_drop_initializers(p->arena, r.graph, &r.gone);
     cm_graph_proto_add_first(p->arena, r.graph, r.nodes.items, r.nodes.count);
+    return CM_OK;
 }

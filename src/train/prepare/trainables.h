@@ -43,7 +43,7 @@ void cm_trainables_gather(struct cm_preparation *p, struct cm_trainables *list);
  * tensors unless the user names what to train. */
 void cm_trainables_leave_quantized(struct cm_preparation *p, struct cm_trainables *list);
 void cm_trainables_choose(struct cm_preparation *p, struct cm_trainables *list);
-void cm_trainables_follow(struct cm_preparation *p, struct cm_trainables *list, cm_value loss);
+enum cm_status cm_trainables_follow(struct cm_preparation *p) CM_MUST_CHECK;
 void cm_trainables_report(struct cm_preparation *p, struct cm_trainables *list);
 
 /* learned.c: sets is_learned and use of those candidates whose is_constant is `constants`, or of

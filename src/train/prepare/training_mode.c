@@ -278,7 +278,7 @@ static bool makes_needed(const bool *needed, const struct cm_node *node, const s
     return false;
 }
 
-void cm_training_mode(struct cm_preparation *p)
+enum cm_status cm_training_mode(struct cm_preparation *p)
 {
     struct forward f = {.p = p, .module = p->inference->module};
     const bool *needed = cm_preparation_needed(p, p->read);
@@ -310,4 +310,5 @@ void cm_training_mode(struct cm_preparation *p)
                             "%zu node%s computed by training itself, BatchNormalization and "
                             "Dropout in training mode",
                             copies, copies == 1 ? " is" : "s are");
+    return CM_OK;
 }

@@ -472,10 +472,12 @@ static void redirect_reads(struct untie *u, const struct reader *reader)
     }
 }
 
-void cm_untie(struct cm_preparation *p)
+enum cm_status cm_untie(struct cm_preparation *p)
 {
     struct untie u = {.p = p, .graph = p->inference, .module = p->inference->module};
 
+    if (p->options->plan) /* which names tensors as they are */
+        return CM_OK;
     u.n_values = (cm_value)cm_module_value_count(u.module);
     u.merged = CM_NEW_ARRAY(p->arena, struct merged *, u.n_values);
     u.copied = CM_NEW_ARRAY(p->arena, struct merged *, u.n_values);
@@ -499,6 +501,7 @@ void cm_untie(struct cm_preparation *p)
             take_apart(&u, u.merged[v]);
     if (p->pieces.count)
         walk(&u, redirect_reads);
+    return CM_OK;
 }
 
 /* ---- and together again ---- */
