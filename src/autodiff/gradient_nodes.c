@@ -14,7 +14,7 @@ struct request {
     cm_value y;
 };
 
-static bool is_gradient(const struct cm_node *node)
+bool cm_node_is_gradient(const struct cm_node *node)
 {
     return cm_str_is(node->op_type, "Gradient") &&
            cm_str_is(node->domain, "ai.onnx.preview.training");
@@ -149,7 +149,7 @@ static bool holds_gradient(const struct cm_node *node)
 static bool has_gradient(const struct cm_graph *graph)
 {
     for (const struct cm_node *node = graph->first; node; node = node->next)
-        if (is_gradient(node) || holds_gradient(node))
+        if (cm_node_is_gradient(node) || holds_gradient(node))
             return true;
     return false;
 }
@@ -159,7 +159,7 @@ static enum cm_status expand_node(struct cm_node *node, struct cm_error *err)
     for (size_t i = 0; i < node->n_bodies; i++)
         if (node->bodies[i].graph)
             CM_TRY(cm_gradient_expand(node->bodies[i].graph, err));
-    if (!is_gradient(node))
+    if (!cm_node_is_gradient(node))
         return CM_OK;
     const struct cm_node_text place = cm_node_describe(node);
     return cm_error_context(err, expand(node, err), "%s", place.text);

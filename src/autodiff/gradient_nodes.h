@@ -5,6 +5,8 @@
 
 #include "graph/op.h"
 
+bool cm_node_is_gradient(const struct cm_node *node);
+
 /* Emits the gradients of what->ys[0] as cm_autodiff_emit does. Each node that leads to it gets the
  * phase of the forward pass, each new node that of the backward pass. */
 struct cm_autodiff;

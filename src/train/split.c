@@ -2,6 +2,7 @@
  * not follow from them, the second the rest. Where the cut runs is found in the entry's graph, so
  * that any training may be split whose Gradient nodes feed its update. */
 // SPDX-License-Identifier: Apache-2.0
+#include "autodiff/gradient_nodes.h"
 #include "base/array.h"
 #include "graph/clone.h"
 #include "graph/op.h"

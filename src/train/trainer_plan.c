@@ -285,15 +285,6 @@ static void add_scalars(struct plan *p, size_t k)
 
 /* ---- entries ---- */
 
-/* Algorithms of ONNX 1.7 were complete and called the inference graph. */
-static bool calls_graph(const struct cm_graph_proto *algorithm)
-{
-    for (size_t i = 0; i < algorithm->node.count; i++)
-        if (cm_is_graph_call(&algorithm->node.items[i]))
-            return true;
-    return false;
-}
-
 /* Scalars are logged and what is bound is stored; other outputs of an algorithm, large ones as a
  * rule, nobody would look at. */
 static void list_scalars(struct cm_distinct_names *w, const struct cm_graph_proto *algorithm)
@@ -434,7 +425,7 @@ static void plan_entry(struct plan *p, size_t k)
     entry->step.place = cm_arena_printf(trainer->arena, "training_info[%zu].algorithm", k).data;
     entry->initialization.place =
         cm_arena_printf(trainer->arena, "training_info[%zu].initialization", k).data;
-    if (calls_graph(algorithm)) {
+    if (cm_has_graph_call(algorithm)) { /* in ONNX 1.7 algorithms were complete */
         cm_findings_add(
             p->findings, CM_UNSUPPORTED, cm_str(entry->step.place),
             "calls the inference graph with GraphCall, the form of ONNX 1.7; bring it to "

@@ -342,12 +342,6 @@ enum cm_status cm_cut_copy(const struct cm_cut *cut, struct cm_graph **out, cm_v
 
 /* ---- Gradient ---- */
 
-bool cm_node_is_gradient(const struct cm_node *node)
-{
-    return cm_str_is(node->op_type, "Gradient") &&
-           cm_str_is(node->domain, "ai.onnx.preview.training");
-}
-
 cm_value cm_gradient_of(const struct cm_node *node, int o)
 {
     const size_t n_xs = cm_node_strs(node, "xs").count;

@@ -97,8 +97,6 @@ struct cm_cut {
 enum cm_status cm_cut_copy(const struct cm_cut *cut, struct cm_graph **out, cm_value **sources,
                            struct cm_error *err) CM_MUST_CHECK;
 
-/* Is it a Gradient node? */
-bool cm_node_is_gradient(const struct cm_node *node);
 /* The value that output o of a Gradient node is the derivative by, where it is taken at the point
  * where that value stands; 0: at another point. */
 cm_value cm_gradient_of(const struct cm_node *node, int o);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/training_graph.h"
 
+#include "autodiff/gradient_nodes.h"
 #include "base/diagnostics.h"
 #include "graph/op.h"
 #include "train_case.h"
