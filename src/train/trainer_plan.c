@@ -336,12 +336,11 @@ static cm_value *find_outputs(struct plan *p, const char *place, const struct cm
     return status ? NULL : values;
 }
 
-static void make_program(struct plan *p, struct cm_program *program, const struct cm_graph *graph,
-                         const cm_value *values, size_t n_values, uint64_t number)
+static void make_program(struct plan *p, struct cm_program *program, const struct cm_cut *cut,
+                         uint64_t number)
 {
-    const struct cm_cut cut = {.graph = graph, .outputs = values, .n_outputs = n_values};
     struct cm_error err = {0};
-    const enum cm_status status = cm_program_make(p->trainer, program, &cut, number, NULL, &err);
+    const enum cm_status status = cm_program_make(p->trainer, program, cut, number, NULL, &err);
 
     if (status)
         cm_findings_add(p->findings, status, cm_str(program->place), "%s", err.text);
@@ -354,15 +353,24 @@ static void plan_step(struct plan *p, size_t k, const struct cm_distinct_names *
     struct cm_training_entry *entry = &p->trainer->entries[k];
     const size_t known = p->findings->total;
     const struct cm_trainer_options *o = &p->trainer->options;
-    const bool is_made =
-        o->prepared && o->prepared->step && !o->split && !o->without_passes && !o->with_passes;
-    const struct cm_graph *graph = is_made ? o->prepared->step : entry->graph;
-    const cm_value *values = find_outputs(p, entry->step.place, graph, entry->found, w);
+    const bool is_usual = !o->split && !o->without_passes && !o->with_passes;
+    struct cm_cut cut = {.graph = NULL};
+    struct cm_error err = {0};
+
+    if (o->prepared && is_usual && cm_prepared_step_graph(o->prepared->step, &cut.graph, &err)) {
+        cm_findings_add(p->findings, err.status, cm_str(entry->step.place), "%s", err.text);
+        return;
+    }
+    cut.after = cut.graph ? "patterns" : NULL;
+    cut.graph = cut.graph ? cut.graph : entry->graph;
+    const cm_value *values = find_outputs(p, entry->step.place, cut.graph, entry->found, w);
 
     if (!values)
         return;
+    cut.outputs = values;
+    cut.n_outputs = w->names.count;
     if (!o->split) {
-        make_program(p, &entry->step, graph, values, w->names.count, 2 * k);
+        make_program(p, &entry->step, &cut, 2 * k);
         return;
     }
     cm_split_step(p->trainer, k, values, w->names.count, p->findings);
@@ -410,8 +418,9 @@ static void plan_initialization(struct plan *p, size_t k, const struct cm_distin
         return;
     }
     const cm_value *values = find_outputs(p, place, graph, &found, w);
+    const struct cm_cut cut = {.graph = graph, .outputs = values, .n_outputs = w->names.count};
     if (values)
-        make_program(p, &entry->initialization, graph, values, w->names.count, 2 * k + 1);
+        make_program(p, &entry->initialization, &cut, 2 * k + 1);
 }
 
 static void plan_entry(struct plan *p, size_t k)

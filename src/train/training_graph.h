@@ -32,14 +32,17 @@ struct cm_training_source {
 /* Inference graph and algorithm. */
 enum cm_status cm_training_import(const struct cm_training_source *source, struct cm_graph **out,
                                   struct cm_error *err) CM_MUST_CHECK;
+struct cm_prepared_step; /* prepare/prepared_step.c */
 /* The same of a training that was prepared and not read from a file: graphs of one module. */
 struct cm_prepared_training {
     const struct cm_graph *inference, *algorithm; /* NULL: there is none yet */
     const struct cm_graph *reset;                 /* its initialization */
-    /* A step with its gradients, after the pass `patterns`; NULL: the algorithm is differentiated
-     * when a step is made. */
-    const struct cm_graph *step;
+    struct cm_prepared_step *step;
 };
+/* The graph of a step with its gradients, as it is after the pass `patterns`; NULL: the algorithm
+ * is differentiated when a step is made. */
+enum cm_status cm_prepared_step_graph(struct cm_prepared_step *step, const struct cm_graph **out,
+                                      struct cm_error *err) CM_MUST_CHECK;
 /* Both as one graph. variables: names of initializers that become inputs with a default; NULL:
  * none. clone, which is set here, knows what stands for what. */
 struct cm_clone;
@@ -88,7 +91,8 @@ struct cm_cut {
     size_t n_outputs;
     const struct cm_given_value *given;
     size_t n_given;
-    bool evaluate; /* operators that behave otherwise in training behave as in inference */
+    bool evaluate;     /* operators that behave otherwise in training behave as in inference */
+    const char *after; /* the pass that the graph has been through; NULL: none */
 };
 
 /* The copy is a graph of the same module. Its inputs are the variables that it reads, then the

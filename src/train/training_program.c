@@ -140,13 +140,11 @@ enum cm_status cm_program_make(struct cm_trainer *trainer, struct cm_program *pr
                                const struct cm_cut *cut, uint64_t number,
                                struct cm_trainer_input **own, struct cm_error *err)
 {
-    const struct cm_prepared_training *prepared = trainer->options.prepared;
-    const bool differentiated = prepared && cut->graph == prepared->step;
     const struct cm_lower_options lower = {
         .pass = {.training = true, .memory_limit = constants_limit(trainer, program)},
         .passes = {.with = trainer->options.with_passes,
                    .without = trainer->options.without_passes,
-                   .after = differentiated ? "patterns" : NULL}};
+                   .after = cut->after}};
     struct cm_session_options options = {.threads = trainer->options.threads,
                                          .memory_limit = trainer->options.memory_limit,
                                          .backend = trainer->options.backend,
@@ -155,7 +153,7 @@ enum cm_status cm_program_make(struct cm_trainer *trainer, struct cm_program *pr
 
     CM_TRY(cm_cut_copy(cut, &program->graph, &sources, err));
     if (!own) /* patterns take losses away */
-        cm_labels_note(trainer, differentiated ? trainer->entries[0].graph : program->graph);
+        cm_labels_note(trainer, cut->after ? trainer->entries[0].graph : program->graph);
     connect(trainer, program, cut, sources, own);
     CM_TRY(cm_lower_graph(program->graph, &lower, err));
     find_updates(trainer, program, &options);

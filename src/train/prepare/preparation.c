@@ -411,8 +411,8 @@ enum cm_status cm_preparation_write(struct cm_preparation *p)
     p->model->training_info.count = 1;
     cm_msg_set(&p->model->msg, CM_MODEL_TRAINING_INFO);
     struct cm_prepared_training *made = CM_NEW(p->arena, struct cm_prepared_training);
-    *made = (struct cm_prepared_training){p->inference, p->build.graph, p->reset, NULL};
-    CM_TRY(cm_prepared_step_finish(p, &made->step));
+    *made = (struct cm_prepared_training){p->inference, p->build.graph, p->reset,
+                                          cm_prepared_step_keep(p)};
     p->report->made = made;
     return CM_OK;
 }

@@ -48,8 +48,7 @@ struct cm_trained_weight {
     size_t group; /* of the plan */
 };
 
-struct cm_loss_chain;    /* bypass.c */
-struct cm_prepared_step; /* prepared_step.c */
+struct cm_loss_chain; /* bypass.c */
 struct cm_trainables;
 
 struct cm_preparation {
@@ -205,10 +204,10 @@ cm_value cm_lift_constant(struct cm_preparation *p, cm_value constant,
 enum cm_status cm_lift_functions(struct cm_preparation *p) CM_MUST_CHECK;
 /* retie.c: weights that an exporter wrote twice, once transposed, become one initializer, before
  * the file is imported. */
-void cm_retie(struct cm_preparation *p);
+enum cm_status cm_retie(struct cm_preparation *p) CM_MUST_CHECK;
 /* untie.c: tensors that the exporter merged become initializers of their own; and those that are
  * not trained after all go back. */
-void cm_untie(struct cm_preparation *p);
+enum cm_status cm_untie(struct cm_preparation *p) CM_MUST_CHECK;
 void cm_untie_settle(struct cm_preparation *p, struct cm_trainables *list);
 
 /* folding_notes.c: says which parameters of the network the exporter folded or dropped. */
@@ -244,13 +243,12 @@ void cm_update_check_groups(struct cm_preparation *p);
 /* update.c: what is done with the gradients. */
 void cm_update(struct cm_preparation *p, const struct cm_trained_weight *weights, size_t count);
 
-/* prepared_step.c: the gradients of the loss by xs, 0 where no path leads. Once there is the update
- * too, the graph of a step for a trainer; NULL where that must differentiate by other values. */
+/* prepared_step.c: the gradients of the loss by xs, 0 where no path leads; then, with the algorithm
+ * complete, what a trainer makes its step of. NULL: it must differentiate by other values. */
 enum cm_status cm_prepared_step_differentiate(struct cm_preparation *p, cm_value loss,
                                               const cm_value *xs, size_t n_xs,
                                               cm_value *grads) CM_MUST_CHECK;
-enum cm_status cm_prepared_step_finish(struct cm_preparation *p,
-                                       const struct cm_graph **out) CM_MUST_CHECK;
+struct cm_prepared_step *cm_prepared_step_keep(const struct cm_preparation *p);
 
 /* ---- lift.c: what nodes hold ---- */
 

@@ -4,6 +4,7 @@
 #include "graph/module_counts.h"
 #include "lower/lower.h"
 #include "onnx/model_case.h"
+#include "train/rules.h"
 #include "train/trainer_parts.h"
 #include "train_case.h"
 
@@ -118,11 +119,12 @@ struct variant {
 };
 static const struct variant variants[] = {
     {"mse", "adamw", false}, {"mse", "sgd", true}, {"cross-entropy", "momentum", false}};
-static size_t at_model, at_variant;
+static size_t at_model;
+static const struct variant *at_variant;
 
 static void trains_alike(struct cm_arena *arena)
 {
-    const struct variant *v = &variants[at_variant];
+    const struct variant *v = at_variant;
     struct cm_model_file *file = train_model(arena, models[at_model]);
     struct cm_prepare_options options = train_with(v->loss, v->optimizer, 0.05);
     struct cm_prepare_report report;
@@ -144,8 +146,21 @@ static void trains_alike(struct cm_arena *arena)
 void test_prepared_training__what_was_saved_trains_as_what_was_prepared(void)
 {
     for (at_model = 0; at_model < CM_COUNT(models); at_model++)
-        for (at_variant = 0; at_variant < CM_COUNT(variants); at_variant++)
+        for (size_t i = 0; i < CM_COUNT(variants); i++) {
+            at_variant = &variants[i];
             check_in_arena(trains_alike);
+        }
+}
+
+/* The update of a prepared step does not go through `patterns`: it must hold nothing for them. */
+void test_prepared_training__the_update_of_every_optimizer_is_that_of_the_file(void)
+{
+    at_model = 0;
+    for (size_t rule = CM_RULE_UNKNOWN + 1; rule < CM_RULES; rule++)
+        for (const struct cm_optimizer_preset *p = cm_optimizer_rules[rule].presets; p->name; p++) {
+            at_variant = &(const struct variant){"mse", p->name, false};
+            check_in_arena(trains_alike);
+        }
 }
 
 /* ---- how often ---- */
