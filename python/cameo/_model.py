@@ -517,11 +517,10 @@ class Model(_check.Fixed):
                 run_steps: int = 0) -> Model:
         """Makes the model trainable and returns it; report says what is trained and why.
 
-        loss is cross-entropy, nll, mse, l1, huber, bce, bce-logits, a model file, or "output:NAME" for one that the
-        model computes; output is what the loss reads, target what the label input is called. optimizer is sgd,
-        momentum, nesterov, adam, adamw, adagrad, rmsprop or another of docs/training.md, with the numbers that PyTorch
-        names so. schedule is
-        constant, step, cosine or linear, over schedule_steps updates, warmup of them rising, or plateau: the rate falls
+        loss is one of docs/training.md such as cross-entropy or mse, a model file, or "output:NAME" for one that the
+        model computes; output is what the loss reads, target what the label input is called. optimizer is one
+        of docs/training.md such as sgd or adamw, with the numbers that PyTorch names so. schedule is constant, step,
+        cosine or linear, over schedule_steps updates, warmup of them rising, or plateau: the rate falls
         when the validation loss does not. schedule_epochs and warmup_epochs give lengths in epochs of updates_per_epoch
         updates. run_samples, run_batch_size (0: what the model fixes, else 32) and run_epochs or run_steps tell of the run
         that is to come: updates_per_epoch and the end of a cosine or linear schedule follow from them. train and freeze are

@@ -330,10 +330,8 @@ class Trainer(Fixed):
             raise _cameo.ArgumentError(f"last is '{last}', expected 'short', 'drop' or 'wrap'")
         if epochs is not None and steps is not None:
             raise _cameo.ArgumentError("epochs and steps exclude each other")
-        if epochs is None and steps is None:
-            epochs = 1
         counts = {"epochs": epochs, "steps": steps, "batch_size": batch_size, "patience": patience,
-                  "checkpoint_every": checkpoint_every, "keep": 3 if keep is None else keep}
+                  "checkpoint_every": checkpoint_every, "keep": keep}
         counts = {name: 0 if value is None else whole(name, value, name != "epochs") for name, value in counts.items()}
         one_of("resume", resume, (False, True, "anyway"))
         one_of("progress", progress, (False, True, "auto"))

@@ -14,9 +14,9 @@ struct cm_metrics_options {
     /* Parted by commas: loss, accuracy, top-K, confusion, precision, recall, f1 (these three also
      * with -macro, -micro or -weighted), auc, auc-weighted, mae, mse, rmse, r2. NULL: what fits. */
     const char *names;
-    const char *loss;   /* cross-entropy, nll, mse, l1, huber, bce, bce-logits; NULL: none */
-    int64_t class_axis; /* of scores */
-    int64_t ignored;    /* targets that do not count */
+    const char *loss;                /* a file of data/training/losses/; NULL: none */
+    int64_t class_axis;              /* of scores */
+    int64_t ignored;                 /* targets that do not count */
     const int64_t *names_of_classes; /* by column of the scores, lent; NULL: 0, 1, .. */
     size_t n_classes;
 };
