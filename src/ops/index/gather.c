@@ -1,6 +1,7 @@
 /* Gather: slices along an axis, chosen by indices. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/parallel.h"
+#include "graph/node_formula.h"
 #include "ops/index/index.h"
 #include "tensor/layout.h"
 
@@ -125,29 +126,20 @@ static enum cm_status gather_run(struct cm_call *call)
 static enum cm_status gather_grad(struct cm_grad *g)
 {
     const cm_value x = cm_grad_input(g, 0), indices = cm_grad_input(g, 1);
-    const int64_t any[] = {-1};
     int rank, axis;
     CM_TRY(cm_index_rank(g, x, &rank));
     if (!cm_axis_fix(cm_node_int(g->node, "axis"), rank, &axis))
         return cm_builder_fail(&g->build, CM_BAD_MODEL, "axis is out of range for rank %d", rank);
-    const cm_value shape = cm_emit(g, "Shape", x);
-    const cm_value before =
-        cm_emit(g, "Slice", shape, cm_emit_int64s(g, 0), cm_emit_int64s(g, axis));
-    const cm_value after =
-        cm_emit(g, "Slice", shape, cm_emit_int64s(g, axis + 1), cm_emit_int64s(g, rank));
-    const cm_value size =
-        cm_emit(g, "Reshape", cm_emit(g, "Size", indices), cm_build_int64s(&g->build, 1, any));
-    struct cm_arena *arena = cm_builder_arena(&g->build);
-    const cm_value slices = cm_emit_with(g, "Concat", CM_ATTRIBUTES(cm_attr_int(arena, "axis", 0)),
-                                         before, size, after);
-    const cm_value dy =
-        cm_emit_with(g, "Reshape", CM_ATTRIBUTES(cm_attr_int(arena, "allowzero", 1)),
-                     cm_grad_incoming(g, 0), slices);
-    cm_value flat = cm_index_flat(g, indices);
-    CM_TRY(g->build.status);
-    if (cm_builder_type(&g->build, flat)->dtype != CM_INT64)
-        flat = cm_emit_with(g, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", CM_INT64)), flat);
-    return cm_grad_set(g, 0, cm_index_put_slices(g, x, axis, flat, dy));
+    const struct cm_str text =
+        cm_arena_printf(cm_builder_arena(&g->build),
+                        "x, indices, dy: shape = Shape(x); before = Slice(shape, [0], [%d]);"
+                        "after = Slice(shape, [%d], [%d]); size = Reshape(Size(indices), [-1]);"
+                        "slices = Reshape<allowzero=1>(dy, Concat<axis=0>(before, size, after));"
+                        "flat = int64(Reshape(indices, [-1])) -> flat, slices",
+                        axis, axis + 1, rank);
+    cm_value results[2];
+    cm_emit_formulas(g, results, cm_str_text(text), x, indices, cm_grad_incoming(g, 0));
+    return cm_grad_set(g, 0, cm_index_put_slices(g, x, axis, results[0], results[1]));
 }
 
 static const struct cm_indexing gather_indexing = {.indices = 1, .table = 0, .axis = "axis"};

@@ -1,5 +1,6 @@
 /* TensorScatter: new rows written into a cache, at another place for each sample. */
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/node_formula.h"
 #include "ops/common/move.h"
 #include "ops/index/index.h"
 
@@ -87,32 +88,26 @@ static enum cm_sharing tensor_scatter_share(const struct cm_node *node, int outp
 /* The rows that were written, read back: each element of the update knows its place. */
 static cm_value written(struct cm_grad *g, cm_value dy, int axis, int rank)
 {
-    struct cm_arena *arena = cm_builder_arena(&g->build);
-    const cm_value update = cm_grad_input(g, UPDATE), where = cm_grad_input(g, WHERE);
-    const cm_value shape = cm_emit(g, "Shape", update);
-    const cm_value rows = cm_emit(g, "Gather", shape, cm_build_int64(&g->build, axis));
-    int64_t behind[CM_MAX_RANK];
-    cm_value at =
-        cm_emit(g, "Range", cm_build_int64(&g->build, 0), rows, cm_build_int64(&g->build, 1));
-    for (int i = 0; i < rank - 1 - axis; i++)
-        behind[i] = i + 1;
-    if (axis < rank - 1)
-        at = cm_emit(g, "Unsqueeze", at,
-                     cm_build_int64s(&g->build, (size_t)(rank - 1 - axis), behind));
-    if (where) {
-        for (int i = 0; i < rank - 1; i++)
-            behind[i] = i + 1;
-        const cm_value first =
-            cm_emit(g, "Unsqueeze", where, cm_build_int64s(&g->build, (size_t)(rank - 1), behind));
-        at = cm_emit(g, "Add", first, at);
-    }
-    if (circular(g->node)) {
-        const cm_value length =
-            cm_emit(g, "Gather", cm_emit(g, "Shape", dy), cm_build_int64(&g->build, axis));
-        at = cm_emit(g, "Mod", at, length);
-    }
-    return cm_emit_with(g, "GatherElements", CM_ATTRIBUTES(cm_attr_int(arena, "axis", axis)), dy,
-                        cm_emit(g, "Expand", at, shape));
+    const struct cm_str text = cm_arena_printf(
+        cm_builder_arena(&g->build),
+        "update, where, dy: shape = Shape(update); rows = Gather(shape, int64(%d));"
+        "at = Range(0, rows, 1); %s %s %s GatherElements<axis=%d>(dy, Expand(at, shape))",
+        axis,
+        axis == rank - 1
+            ? ""
+            : cm_str_text(cm_arena_printf(cm_builder_arena(&g->build),
+                                          "at = Unsqueeze(at, [1 to %d]);", rank - 1 - axis)),
+        !cm_grad_input(g, WHERE)
+            ? ""
+            : cm_str_text(cm_arena_printf(cm_builder_arena(&g->build),
+                                          "at = Unsqueeze(where, [1 to %d]) + at;", rank - 1)),
+        !circular(g->node)
+            ? ""
+            : cm_str_text(cm_arena_printf(cm_builder_arena(&g->build),
+                                          "at = Mod(at, Gather(Shape(dy), int64(%d)));", axis)),
+        axis);
+    return cm_emit_formula(g, cm_str_text(text), cm_grad_input(g, UPDATE), cm_grad_input(g, WHERE),
+                           dy);
 }
 
 static enum cm_status tensor_scatter_grad(struct cm_grad *g)
