@@ -212,6 +212,15 @@ static cm_value as_value(struct formula *f, struct term term, cm_value neighbour
     return 0;
 }
 
+cm_value cm_build_dims(struct cm_builder *build, cm_value x, int64_t from, int64_t to)
+{
+    struct cm_arena *arena = cm_builder_arena(build);
+    return cm_build(build, &(struct cm_emission){.op = "Shape",
+                                                 CM_INPUTS(x),
+                                                 CM_ATTRIBUTES(cm_attr_int(arena, "start", from),
+                                                               cm_attr_int(arena, "end", to))});
+}
+
 cm_value cm_build_cast(struct cm_builder *build, cm_value x, enum cm_dtype to)
 {
     const struct cm_type *type = cm_builder_type(build, x);

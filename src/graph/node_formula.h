@@ -40,6 +40,9 @@ void cm_build_formulas(struct cm_builder *build, const struct cm_node *node, con
                       sizeof((const cm_value[]){__VA_ARGS__}) / sizeof(cm_value), (results),       \
                       sizeof(results) / sizeof(cm_value))
 
+/* Dimensions [from, to) of x, as a list. */
+cm_value cm_build_dims(struct cm_builder *build, cm_value x, int64_t from, int64_t to);
+#define cm_emit_dims(b, x, from, to) cm_build_dims(&(b)->build, (x), (from), (to))
 /* x as that type: x itself where it has it already, or is absent. */
 cm_value cm_build_cast(struct cm_builder *build, cm_value x, enum cm_dtype to);
 #define cm_emit_cast(b, x, to) cm_build_cast(&(b)->build, (x), (to))

@@ -72,13 +72,6 @@ struct pieces {
     struct cm_arena *arena;
 };
 
-static cm_value shape_part(const struct pieces *p, cm_value x, int64_t from, int64_t to)
-{
-    return cm_emit_with(
-        p->b, "Shape",
-        CM_ATTRIBUTES(cm_attr_int(p->arena, "start", from), cm_attr_int(p->arena, "end", to)), x);
-}
-
 static cm_value join(const struct pieces *p, cm_value a, cm_value b)
 {
     return cm_emit_with(p->b, "Concat", CM_ATTRIBUTES(cm_attr_int(p->arena, "axis", 0)), a, b);
@@ -105,7 +98,7 @@ static cm_value root_of_scale(const struct pieces *p, cm_value q)
     if (cm_node_has_attr(p->b->node, "scale"))
         return cm_emit_scalar(p->b, type, sqrt((double)cm_node_float(p->b->node, "scale")));
     const cm_value size = cm_emit_cast(
-        p->b, cm_emit(p->b, "Squeeze", shape_part(p, q, 3, 4), cm_emit_int64s(p->b, 0)), wide);
+        p->b, cm_emit(p->b, "Squeeze", cm_emit_dims(p->b, q, 3, 4), cm_emit_int64s(p->b, 0)), wide);
     const cm_value root = cm_emit(p->b, "Sqrt", cm_emit(p->b, "Sqrt", size));
     return cm_emit_cast(p->b, cm_emit(p->b, "Reciprocal", root), type);
 }
@@ -122,22 +115,24 @@ static enum cm_status flex_body(struct cm_body *b)
     if (cm_node_captured(b->node, p.arena, &captured) > 0)
         return cm_body_decline(b, "its graphs read values of the graph around them");
     const cm_value root = root_of_scale(&p, q);
-    const cm_value by_keys = join(&p, shape_part(&p, k, 0, 2), cm_emit_int64s(b, -1));
+    const cm_value by_keys = join(&p, cm_emit_dims(b, k, 0, 2), cm_emit_int64s(b, -1));
     const cm_value rows = cm_emit(b, "Reshape", cm_emit(b, "Mul", q, root),
-                                  join(&p, by_keys, shape_part(&p, q, 3, 4)));
+                                  join(&p, by_keys, cm_emit_dims(b, q, 3, 4)));
     const cm_value across =
         cm_emit_with(b, "Transpose", CM_ATTRIBUTES(cm_attr_ints(p.arena, "perm", 4, swap)),
                      cm_emit(b, "Mul", k, root));
     const cm_value product = cm_emit(b, "MatMul", rows, across);
-    const cm_value by_queries = shape_part(&p, q, 0, 3);
-    cm_value scores = cm_emit(b, "Reshape", product, join(&p, by_queries, shape_part(&p, k, 2, 3)));
+    const cm_value by_queries = cm_emit_dims(b, q, 0, 3);
+    cm_value scores =
+        cm_emit(b, "Reshape", product, join(&p, by_queries, cm_emit_dims(b, k, 2, 3)));
     scores = through(&p, "score_mod", cm_emit_cast(b, scores, inner));
     cm_value weights =
         cm_emit_with(b, "Softmax", CM_ATTRIBUTES(cm_attr_int(p.arena, "axis", -1)), scores);
     weights = through(&p, "prob_mod", weights);
-    weights = cm_emit(b, "Reshape", weights, join(&p, by_keys, shape_part(&p, k, 2, 3)));
+    weights = cm_emit(b, "Reshape", weights, join(&p, by_keys, cm_emit_dims(b, k, 2, 3)));
     const cm_value y = cm_emit(b, "MatMul", weights, cm_emit_cast(b, v, inner));
-    const cm_value shaped = cm_emit(b, "Reshape", y, join(&p, by_queries, shape_part(&p, v, 3, 4)));
+    const cm_value shaped =
+        cm_emit(b, "Reshape", y, join(&p, by_queries, cm_emit_dims(b, v, 3, 4)));
     CM_TRY(b->build.status);
     return cm_body_return(b, 0, cm_emit_cast(b, shaped, cm_builder_type(&b->build, v)->dtype));
 }

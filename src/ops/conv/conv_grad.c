@@ -8,6 +8,7 @@
  * the image is padded, or the result cropped, by a Pad node whose amounts are computed from Shape.
  */
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/node_formula.h"
 #include "ops/conv/patch.h"
 
 struct geometry {
@@ -235,17 +236,10 @@ static cm_value transpose(const struct geometry *o, cm_value x, const int64_t *f
         CM_ATTRIBUTES(cm_attr_ints(o->arena, "perm", (size_t)(n_first + o->rank), perm)), x);
 }
 
-static cm_value part_of_shape(const struct geometry *o, cm_value x, int64_t from, int64_t to)
-{
-    return cm_emit_with(
-        o->g, "Shape",
-        CM_ATTRIBUTES(cm_attr_int(o->arena, "start", from), cm_attr_int(o->arena, "end", to)), x);
-}
-
 /* (N, group * C, ..) with the groups apart: (N, group, C, ..). */
 static cm_value split_groups(const struct geometry *o, cm_value x)
 {
-    const cm_value parts[] = {part_of_shape(o, x, 0, 1), cm_emit_int64s(o->g, o->group, -1),
+    const cm_value parts[] = {cm_emit_dims(o->g, x, 0, 1), cm_emit_int64s(o->g, o->group, -1),
                               spatial_shape(o, x)};
     return cm_emit(o->g, "Reshape", x, concat(o, parts, 3));
 }
@@ -256,7 +250,7 @@ static cm_value image_as_input(const struct geometry *o, cm_value x)
     if (o->group == 1)
         return transpose(o, x, (const int64_t[]){1, 0}, 2);
     const cm_value turned = transpose(o, split_groups(o, x), (const int64_t[]){2, 1, 0}, 3);
-    const cm_value parts[] = {part_of_shape(o, turned, 0, 1), cm_emit_int64s(o->g, -1),
+    const cm_value parts[] = {cm_emit_dims(o->g, turned, 0, 1), cm_emit_int64s(o->g, -1),
                               spatial_shape(o, x)};
     return cm_emit(o->g, "Reshape", turned, concat(o, parts, 3));
 }

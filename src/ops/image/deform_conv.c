@@ -254,13 +254,6 @@ struct pieces {
     cm_value places; /* how many, as a list of one */
 };
 
-static cm_value shape_part(const struct pieces *p, cm_value x, int64_t from, int64_t to)
-{
-    return cm_emit_with(
-        p->b, "Shape",
-        CM_ATTRIBUTES(cm_attr_int(p->arena, "start", from), cm_attr_int(p->arena, "end", to)), x);
-}
-
 static cm_value join(const struct pieces *p, cm_value a, cm_value b)
 {
     return cm_emit_with(p->b, "Concat", CM_ATTRIBUTES(cm_attr_int(p->arena, "axis", 0)), a, b);
@@ -276,8 +269,8 @@ static cm_value product(const struct pieces *p, cm_value dims)
 static cm_value resting_places(const struct pieces *p, int axis)
 {
     const cm_value offset = cm_body_input(p->b, OFFSET);
-    const cm_value dims = shape_part(p, offset, 2, p->axes + 2);
-    const cm_value count = cm_emit(p->b, "Squeeze", shape_part(p, offset, axis + 2, axis + 3),
+    const cm_value dims = cm_emit_dims(p->b, offset, 2, p->axes + 2);
+    const cm_value count = cm_emit(p->b, "Squeeze", cm_emit_dims(p->b, offset, axis + 2, axis + 3),
                                    cm_emit_int64s(p->b, 0));
     cm_value at = cm_emit(p->b, "Range", cm_build_int64(&p->b->build, 0), count,
                           cm_build_int64(&p->b->build, 1));
@@ -307,7 +300,7 @@ static cm_value resting_places(const struct pieces *p, int axis)
 static cm_value columns(const struct pieces *p)
 {
     const cm_value x = cm_body_input(p->b, X), mask = cm_body_input(p->b, MASK);
-    const cm_value area = product(p, shape_part(p, x, 2, p->axes + 2));
+    const cm_value area = product(p, cm_emit_dims(p->b, x, 2, p->axes + 2));
     const cm_value image = cm_emit_cast(
         p->b,
         cm_emit(p->b, "Reshape", x,
@@ -327,7 +320,7 @@ static cm_value columns(const struct pieces *p)
                          cm_build_int64(&p->b->build, a));
         at[a] = cm_emit(p->b, "Reshape", cm_emit(p->b, "Add", move, resting_places(p, a)), flat);
         sizes[a] =
-            cm_emit(p->b, "Squeeze", shape_part(p, x, a + 2, a + 3), cm_emit_int64s(p->b, 0));
+            cm_emit(p->b, "Squeeze", cm_emit_dims(p->b, x, a + 2, a + 3), cm_emit_int64s(p->b, 0));
         lengths[a] = cm_emit_cast(p->b, sizes[a], p->wide);
     }
     cm_value v = cm_sampler_build(&p->b->build, &sampler, image, p->axes, at, lengths, sizes);
@@ -364,13 +357,13 @@ static enum cm_status deform_body(struct cm_body *b)
         !cm_dim_mul(type->dims[1].value, p.taps, &inputs))
         return cm_body_decline(b, "the number of channels is too large");
     p.wide = type->dtype == CM_DOUBLE ? CM_DOUBLE : CM_FLOAT;
-    const cm_value dims = shape_part(&p, cm_body_input(b, OFFSET), 2, p.axes + 2);
+    const cm_value dims = cm_emit_dims(b, cm_body_input(b, OFFSET), 2, p.axes + 2);
     p.places = product(&p, dims);
     const cm_value rows =
         cm_emit(b, "Reshape", cm_emit_cast(b, w, p.wide), cm_emit_int64s(b, p.group, -1, inputs));
     cm_value y = cm_emit(b, "MatMul", rows, columns(&p));
     y = cm_emit(b, "Reshape", y,
-                join(&p, join(&p, shape_part(&p, x, 0, 1), cm_emit_int64s(b, -1)), dims));
+                join(&p, join(&p, cm_emit_dims(b, x, 0, 1), cm_emit_int64s(b, -1)), dims));
     if (bias) {
         int64_t behind[MOST_AXES];
         for (int i = 0; i < p.axes; i++)

@@ -186,14 +186,6 @@ static enum cm_status grid_sample_run(struct cm_call *call)
     return CM_OK;
 }
 
-static cm_value shape_part(struct cm_body *b, cm_value x, int64_t from, int64_t to)
-{
-    struct cm_arena *arena = cm_builder_arena(&b->build);
-    return cm_emit_with(
-        b, "Shape", CM_ATTRIBUTES(cm_attr_int(arena, "start", from), cm_attr_int(arena, "end", to)),
-        x);
-}
-
 /* The coordinates of all places along axis a of x, in pixels: (N, P). */
 static cm_value places(struct cm_body *b, cm_value flat, int coordinate, bool align,
                        cm_value length)
@@ -249,15 +241,16 @@ static enum cm_status grid_sample_body(struct cm_body *b)
     const cm_value flat =
         cm_emit_cast(b, cm_emit(b, "Reshape", grid, cm_emit_int64s(b, 0, -1, axes)), wide);
     for (int a = 0; a < axes; a++) {
-        sizes[a] = cm_emit(b, "Squeeze", shape_part(b, x, a + 2, a + 3), cm_emit_int64s(b, 0));
+        sizes[a] = cm_emit(b, "Squeeze", cm_emit_dims(b, x, a + 2, a + 3), cm_emit_int64s(b, 0));
         lengths[a] = cm_emit_cast(b, sizes[a], wide);
         at[a] = places(b, flat, axes - 1 - a, sampler.align_corners, lengths[a]);
     }
     cm_value y = cm_sampler_build(&b->build, &sampler, image, axes, at, lengths, sizes);
     if (whole && !nearest)
         y = to_whole(b, y, type->dtype);
-    const cm_value shape = cm_emit_with(b, "Concat", CM_ATTRIBUTES(cm_attr_int(arena, "axis", 0)),
-                                        shape_part(b, x, 0, 2), shape_part(b, grid, 1, rank - 1));
+    const cm_value shape =
+        cm_emit_with(b, "Concat", CM_ATTRIBUTES(cm_attr_int(arena, "axis", 0)),
+                     cm_emit_dims(b, x, 0, 2), cm_emit_dims(b, grid, 1, rank - 1));
     return cm_body_return(b, 0, cm_emit_cast(b, cm_emit(b, "Reshape", y, shape), type->dtype));
 }
 
