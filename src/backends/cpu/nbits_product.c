@@ -1,10 +1,11 @@
-/* MatMulNBits of floats with weights of 4 or 8 bits, which stay coded: for few rows of the left
+/* MatMulNBits with weights of 4 or 8 bits, which stay coded: for few rows of the left
  * operand codes are multiplied as they are read; for more, 16 rows of weights at a time become
  * floats, and the products of all rows with them follow. */
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/attention/attention_tiles.h"
 #include "base/parallel.h"
 #include "graph/nbits_form.h"
+#include "tensor/line.h"
 
 enum { A, B, SCALES, ZEROS, G_IDX, BIAS };
 enum {
@@ -16,10 +17,11 @@ enum {
 
 struct nbits {
     int64_t m, n, k, bits, block, blocks;
+    bool few;                      /* rows of A, or no vectors: codes are multiplied as they are */
     int64_t row_bytes, zero_bytes; /* of a row of codes, and of its zero points */
     bool rounds;                   /* rows of A, see cm_nbits_round */
-    size_t rounded;                /* places in scratch, in bytes: for that */
-    size_t sums;                   /* and for few rows, see split_rows */
+    size_t sums;                   /* place in scratch, in bytes: for few rows, see split_rows */
+    size_t floats[BIAS + 1], y;    /* and for operands and the result as floats, see floats_of */
     int64_t parts, part_floats;    /* for more: scratch of each piece of work */
 };
 
@@ -58,10 +60,6 @@ static bool accepts(struct cm_call *call)
 {
     const struct cm_tensor *a = call->in[A], *zeros = operand(call, ZEROS);
     struct nbits p;
-    if (a->type != CM_FLOAT)
-        return cm_call_decline_type(call, a);
-    if (cm_this_machine() == CM_PLAIN)
-        return cm_call_decline(call, "the processor has no AVX2");
     if (!read_sizes(call, &p))
         return false;
     if (a->shape.rank < 1 || a->shape.dims[a->shape.rank - 1] != p.k || p.m == 0)
@@ -70,12 +68,18 @@ static bool accepts(struct cm_call *call)
         return cm_call_decline(call, "operand 'g_idx' is present");
     if (cm_node_int(call->node, "weight_prepacked"))
         return cm_call_decline(call, "the weights are packed for a device");
-    if (zeros && zeros->type != CM_UINT8 && zeros->type != CM_FLOAT)
-        return cm_call_decline_type(call, zeros);
     const int64_t n_zeros = p.n * (zeros && zeros->type == CM_UINT8 ? p.zero_bytes : p.blocks);
     return accepts_count(call, B, p.n * p.row_bytes) &&
            accepts_count(call, SCALES, p.n * p.blocks) && accepts_count(call, ZEROS, n_zeros) &&
            accepts_count(call, BIAS, p.n);
+}
+
+/* Does the kernel read operand i from scratch? Floats that it need not change stay where they are.
+ */
+static bool is_copied(const struct cm_call *call, const struct nbits *p, int i)
+{
+    const struct cm_tensor *x = operand(call, i);
+    return x && ((x->type != CM_FLOAT && x->type != CM_UINT8) || (i == A && p->rounds));
 }
 
 static enum cm_status prepare(struct cm_call *call)
@@ -85,7 +89,8 @@ static enum cm_status prepare(struct cm_call *call)
     size_t bytes;
     if (!read_sizes(call, p))
         return cm_call_fail(call, CM_LIMIT, "its sizes are out of range");
-    if (p->m < FEW) {
+    p->few = p->m < FEW || cm_this_machine() == CM_PLAIN;
+    if (p->few) {
         if (!cm_dim_mul(p->m, p->blocks * p->block, &floats) ||
             !cm_dim_mul(p->m, p->blocks, &more) || !cm_dim_add(floats, more, &floats))
             return cm_call_fail(call, CM_LIMIT, "its matrices are too large");
@@ -98,29 +103,62 @@ static enum cm_status prepare(struct cm_call *call)
             return cm_call_fail(call, CM_LIMIT, "its matrices are too large");
     }
     p->rounds = cm_nbits_rounds(call->node);
-    more = p->rounds ? cm_tensor_count(call->in[A]) : 0;
+    for (int i = 0; i <= BIAS; i++) {
+        p->floats[i] = (size_t)floats * sizeof(float);
+        if (is_copied(call, p, i) &&
+            !cm_dim_add(floats, cm_tensor_count(operand(call, i)), &floats))
+            return cm_call_fail(call, CM_LIMIT, "its matrices are too large");
+    }
+    p->y = (size_t)floats * sizeof(float);
+    more = call->out[0]->type != CM_FLOAT ? cm_tensor_count(call->out[0]) : 0;
     if (!cm_dim_add(floats, more, &floats) || !cm_dtype_bytes(CM_FLOAT, floats, &bytes))
         return cm_call_fail(call, CM_LIMIT, "its matrices are too large");
-    p->rounded = bytes - (size_t)more * sizeof(float);
     cm_call_scratch(call, bytes);
     return CM_OK;
 }
 
-static const float *left_rows(const struct cm_call *call, const struct nbits *p)
+static float *in_scratch(const struct cm_call *call, size_t at)
 {
-    return p->rounds ? (const float *)(const void *)((const char *)call->scratch + p->rounded)
-                     : call->in[A]->data;
+    return (float *)(void *)((char *)call->scratch + at);
 }
 
-static float zero_of(const struct nbits *p, const struct cm_tensor *zeros, int64_t row,
+/* Operand i as floats, NULL: it is absent. */
+static const float *floats_of(const struct cm_call *call, int i)
+{
+    const struct nbits *p = call->state;
+    const struct cm_tensor *x = operand(call, i);
+    return !x ? NULL : is_copied(call, p, i) ? in_scratch(call, p->floats[i]) : x->data;
+}
+
+static float *result_of(const struct cm_call *call)
+{
+    const struct nbits *p = call->state;
+    return call->out[0]->type == CM_FLOAT ? call->out[0]->data : in_scratch(call, p->y);
+}
+
+/* Of all blocks; both NULL: there are none. */
+struct zero_points {
+    const uint8_t *codes; /* bits as wide as those of the weights */
+    const float *reals;
+};
+
+static struct zero_points zero_points_of(const struct cm_call *call)
+{
+    const struct cm_tensor *zeros = operand(call, ZEROS);
+    const bool coded = zeros && zeros->type == CM_UINT8;
+    return (struct zero_points){.codes = coded ? zeros->data : NULL,
+                                .reals = coded ? NULL : floats_of(call, ZEROS)};
+}
+
+static float zero_of(const struct nbits *p, const struct zero_points *zeros, int64_t row,
                      int64_t block)
 {
-    if (!zeros)
+    if (zeros->reals)
+        return zeros->reals[row * p->blocks + block];
+    if (!zeros->codes)
         return (float)(1 << (p->bits - 1));
-    if (zeros->type == CM_FLOAT)
-        return ((const float *)zeros->data)[row * p->blocks + block];
-    const uint8_t *bytes = (const uint8_t *)zeros->data + row * p->zero_bytes;
-    return p->bits == 8 ? (float)bytes[block] : (float)(bytes[block / 2] >> block % 2 * 4 & 15);
+    const uint8_t *codes = zeros->codes + row * p->zero_bytes;
+    return p->bits == 8 ? (float)codes[block] : (float)(codes[block / 2] >> block % 2 * 4 & 15);
 }
 
 /* ---- Few rows ---- */
@@ -131,9 +169,9 @@ static float zero_of(const struct nbits *p, const struct cm_tensor *zeros, int64
 static void split_rows(const struct cm_call *call, const struct nbits *p, float *to, float *sums)
 {
     const int64_t half = p->bits == 4 ? p->block / 2 : p->block;
-    const float factor = operand(call, ZEROS) ? -1 : -zero_of(p, NULL, 0, 0);
+    const float factor = operand(call, ZEROS) ? -1 : -(float)(1 << (p->bits - 1));
     for (int64_t m = 0; m < p->m; m++) {
-        const float *a = left_rows(call, p) + m * p->k;
+        const float *a = floats_of(call, A) + m * p->k;
         for (int64_t b = 0; b < p->blocks; b++, to += p->block, sums++) {
             float sum = 0;
             for (int64_t i = 0; i < p->block; i++) {
@@ -157,7 +195,7 @@ struct coded_rows {
     const float *a, *sums; /* as split_rows made them */
     const uint8_t *codes[TOGETHER];
     const float *scales[TOGETHER];
-    const struct cm_tensor *zeros;
+    struct zero_points zeros;
     int64_t rows[TOGETHER];
     float *results;
 };
@@ -165,7 +203,9 @@ struct coded_rows {
 /* Where the sum of a block begins. */
 static CM_ALWAYS_INLINE float start_of(const struct coded_rows *c, int i, int64_t block)
 {
-    return c->zeros ? c->sums[block] * zero_of(c->p, c->zeros, c->rows[i], block) : c->sums[block];
+    return c->zeros.codes || c->zeros.reals
+               ? c->sums[block] * zero_of(c->p, &c->zeros, c->rows[i], block)
+               : c->sums[block];
 }
 
 static void multiply_few_plain(const struct coded_rows *c)
@@ -246,7 +286,9 @@ static void multiply_rows(void *arg, int64_t begin, int64_t end)
     const struct nbits *p = call->state;
     const float *split = call->scratch;
     const float *sums = (const float *)(const void *)((const char *)call->scratch + p->sums);
-    const float *bias = operand(call, BIAS) ? operand(call, BIAS)->data : NULL;
+    const float *scales = floats_of(call, SCALES);
+    const struct zero_points zeros = zero_points_of(call);
+    const float *bias = floats_of(call, BIAS);
     void (*multiply)(const struct coded_rows *) = multiply_few_plain;
 #ifdef CM_FOR_AVX2
     if (cm_this_machine() == CM_AVX512)
@@ -258,18 +300,17 @@ static void multiply_rows(void *arg, int64_t begin, int64_t end)
             struct coded_rows c = {.p = p,
                                    .a = split + m * p->blocks * p->block,
                                    .sums = sums + m * p->blocks,
-                                   .zeros = operand(call, ZEROS),
+                                   .zeros = zeros,
                                    .results = results};
             for (int64_t i = 0; i < TOGETHER;
                  i++) { /* the last one again where there are no more */
                 c.rows[i] = n + i < end ? n + i : end - 1;
                 c.codes[i] = (const uint8_t *)call->in[B]->data + c.rows[i] * p->row_bytes;
-                c.scales[i] = (const float *)call->in[SCALES]->data + c.rows[i] * p->blocks;
+                c.scales[i] = scales + c.rows[i] * p->blocks;
             }
             multiply(&c);
             for (int64_t i = 0; i < TOGETHER && n + i < end; i++)
-                ((float *)call->out[0]->data)[m * p->n + n + i] =
-                    results[i] + (bias ? bias[n + i] : 0);
+                result_of(call)[m * p->n + n + i] = results[i] + (bias ? bias[n + i] : 0);
         }
 }
 
@@ -321,6 +362,8 @@ static void widen(const struct panel_work *w)
 {
     const struct cm_call *call = w->call;
     const struct nbits *p = call->state;
+    const float *scales = floats_of(call, SCALES);
+    const struct zero_points zeros = zero_points_of(call);
     const int64_t bytes = p->block * p->bits / 8;
     void (*widen_bytes)(int64_t, const struct turned_bytes *, float *) = widen_bytes_plain;
 #ifdef CM_FOR_AVX2
@@ -332,8 +375,8 @@ static void widen(const struct panel_work *w)
         const uint8_t *codes[WIDTH];
         for (int j = 0; j < WIDTH; j++) { /* the last one again where there are no more */
             const int64_t row = w->first + j < p->n ? w->first + j : p->n - 1;
-            t.scales[j] = ((const float *)call->in[SCALES]->data)[row * p->blocks + b];
-            t.zeros[j] = zero_of(p, operand(call, ZEROS), row, b);
+            t.scales[j] = scales[row * p->blocks + b];
+            t.zeros[j] = zero_of(p, &zeros, row, b);
             codes[j] = (const uint8_t *)call->in[B]->data + row * p->row_bytes + b * bytes;
         }
         for (int64_t first = 0; first < bytes; first += WIDTH) {
@@ -349,58 +392,55 @@ static CM_ALWAYS_INLINE void multiply_panel_on(enum cm_machine machine, const st
 {
     const struct cm_call *call = w->call;
     const struct nbits *p = call->state;
-    const float *bias = operand(call, BIAS) ? operand(call, BIAS)->data : NULL;
+    const float *bias = floats_of(call, BIAS);
     const int64_t columns = p->n - w->first < WIDTH ? p->n - w->first : WIDTH;
     widen(w);
     for (int64_t m = 0; m < p->m; m += ROWS) {
         const int64_t rows = p->m - m < ROWS ? p->m - m : ROWS;
         const float *a[ROWS];
         for (int64_t r = 0; r < ROWS; r++)
-            a[r] = left_rows(call, p) + (m + (r < rows ? r : rows - 1)) * p->k;
+            a[r] = floats_of(call, A) + (m + (r < rows ? r : rows - 1)) * p->k;
         tile(machine, false, p->k, a, 1, w->panel, WIDTH, w->tile, WIDTH);
         for (int64_t r = 0; r < rows; r++) {
-            float *y = (float *)call->out[0]->data + (m + r) * p->n + w->first;
+            float *y = result_of(call) + (m + r) * p->n + w->first;
             for (int64_t j = 0; j < columns; j++)
                 y[j] = w->tile[r * WIDTH + j] + (bias ? bias[w->first + j] : 0);
         }
     }
 }
-#ifdef CM_FOR_AVX2
-CM_BUILD(multiply_panel, CM_FOR_AVX2, avx2, CM_AVX2, (const struct panel_work *w), (machine, w))
-CM_BUILD(multiply_panel, CM_FOR_AVX512, avx512, CM_AVX512, (const struct panel_work *w),
-         (machine, w))
-#else
-CM_BUILD(multiply_panel, , avx2, CM_PLAIN, (const struct panel_work *w), (machine, w))
-#define multiply_panel_avx512 multiply_panel_avx2
-#endif
+CM_BUILDS(multiply_panel, (const struct panel_work *w), (machine, w))
+CM_CALL_BUILDS(multiply_panel, (const struct panel_work *w), (w))
 
 static void multiply_panels(void *arg, int64_t begin, int64_t end)
 {
     const struct cm_call *call = arg;
     const struct nbits *p = call->state;
-    void (*const multiply)(const struct panel_work *) =
-        cm_this_machine() == CM_AVX512 ? multiply_panel_avx512 : multiply_panel_avx2;
     for (int64_t part = begin; part < end; part++) {
         struct panel_work w = {.call = call,
                                .panel = (float *)call->scratch + part * p->part_floats};
         w.tile = w.panel + p->blocks * p->block * WIDTH;
         for (w.first = part * WIDTH; w.first < p->n; w.first += p->parts * WIDTH)
-            multiply(&w);
+            multiply_panel(&w);
     }
 }
 
 static enum cm_status run(struct cm_call *call)
 {
     const struct nbits *p = call->state;
+    for (int i = 0; i <= BIAS; i++)
+        if (is_copied(call, p, i))
+            cm_line_load(cm_line_at(operand(call, i), 0), 1, cm_tensor_count(operand(call, i)),
+                         CM_FLOAT, in_scratch(call, p->floats[i]));
     if (p->rounds)
-        cm_nbits_round(call->in[A]->data, p->m, p->k, p->block,
-                       (float *)(void *)((char *)call->scratch + p->rounded));
-    if (p->m >= FEW) {
+        cm_nbits_round(floats_of(call, A), p->m, p->k, p->block, in_scratch(call, p->floats[A]));
+    if (!p->few) {
         cm_parallel(p->parts, 1, multiply_panels, call);
-        return CM_OK;
+    } else {
+        split_rows(call, p, call->scratch, in_scratch(call, p->sums));
+        cm_parallel(p->n, GRAIN, multiply_rows, call);
     }
-    split_rows(call, p, call->scratch, (float *)(void *)((char *)call->scratch + p->sums));
-    cm_parallel(p->n, GRAIN, multiply_rows, call);
+    if (call->out[0]->type != CM_FLOAT)
+        cm_line_save(cm_line_at(call->out[0], 0), 1, p->m * p->n, CM_FLOAT, result_of(call));
     return CM_OK;
 }
 

@@ -1,24 +1,14 @@
-/* The kernel of MatMulNBits and MatMulBnb4. Weights stay coded; a few rows of them at a time become
- * floats, which is all the memory that a product needs besides its operands. */
+/* The kernel of MatMulNBits and MatMulBnb4. Weights stay coded. */
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/microsoft/quantized_weights.h"
 
 #include "base/number.h"
-#include "base/parallel.h"
 #include "graph/nbits_form.h"
-#include "ops/common/gemm.h"
 #include "tensor/line.h"
 
 enum { A, B, SCALES, ZEROS, G_IDX, BIAS };
 enum { ABSMAX = 2 };
-enum {
-    MOST_SIZE = 1 << 30, /* of N, K and block_size */
-    FEW_ROWS = 8,        /* of A: then products are summed directly, without packing */
-    PIECE = 512,         /* numbers of a row at a time */
-    PANEL = 64,          /* rows of weights that one matrix product reads */
-    LANES = 16,          /* sums that grow side by side */
-    PARTS = 16,          /* panels at work at the same time, whatever the number of threads */
-};
+enum { MOST_SIZE = 1 << 30 }; /* of N, K and block_size */
 
 /* clang-format off */
 const float cm_bnb4_numbers[2][16] = {
@@ -109,12 +99,8 @@ struct product {
     struct cm_coded_weights w;
     bool plain;          /* of weights that are not transposed */
     int64_t m, from, to; /* rows of A; columns of A and of Y */
-    int64_t parts;
-    bool rounds;              /* rows of A, see cm_nbits_round */
-    bool by_nibbles;          /* few rows of A against codes of four bits */
-    size_t apart, block_sums; /* places in scratch, in bytes: for that, see split_rows */
-    size_t a, y, panel, gemm; /* also in scratch; of the first panel and its work */
-    size_t part_bytes;        /* from one part to the next */
+    bool rounds;         /* rows of A, see cm_nbits_round */
+    size_t y;            /* Y as floats, after A as floats; its place in scratch, in bytes */
 };
 
 static const struct cm_tensor *operand(const struct cm_call *call, int i)
@@ -145,15 +131,6 @@ static enum cm_status check_operands(struct cm_call *call, const struct cm_coded
     return need(call, BIAS, w->n);
 }
 
-static bool reserve(int64_t rows, int64_t columns, size_t *end, size_t *at)
-{
-    int64_t count;
-    size_t bytes;
-    *at = *end;
-    return cm_dim_mul(rows, columns, &count) && cm_dtype_bytes(CM_FLOAT, count, &bytes) &&
-           bytes < SIZE_MAX / 4 && cm_size_add(*end, cm_round_up(bytes, CM_TENSOR_ALIGNMENT), end);
-}
-
 static enum cm_status weights_prepare(struct cm_call *call)
 {
     struct product *p = cm_call_state(call, sizeof *p);
@@ -167,32 +144,23 @@ static enum cm_status weights_prepare(struct cm_call *call)
         return cm_call_fail(call, CM_BAD_ARGUMENT, "input 0 needs %lld columns",
                             (long long)p->from);
     p->m = cm_tensor_count(a) / p->from;
-    size_t end = 0, part = 0;
-    const int64_t narrow = a->type == CM_FLOAT ? 0 : 1;
     p->rounds = !is_bnb4(call->node) && cm_nbits_rounds(call->node);
-    bool fits = reserve(narrow || p->rounds ? p->m : 0, p->from, &end, &p->a) &&
-                reserve(p->m * narrow, p->to, &end, &p->y);
-    p->by_nibbles = p->m < FEW_ROWS && !is_bnb4(call->node) && p->w.bits == 4 &&
-                    p->w.block % (2 * LANES) == 0 && !operand(call, G_IDX);
-    if (p->by_nibbles)
-        fits = fits && reserve(p->m, p->w.blocks * p->w.block, &end, &p->apart) &&
-               reserve(p->m, p->w.blocks, &end, &p->block_sums);
-    if (p->m >= FEW_ROWS && !p->plain) {
-        p->parts = quotient_up(p->w.n, PANEL) < PARTS ? quotient_up(p->w.n, PANEL) : PARTS;
-        fits = fits && reserve(PANEL, p->w.k, &part, &p->panel);
-        p->gemm = part;
-        part += cm_round_up(cm_gemm_scratch(CM_FLOAT, p->m, PANEL, p->w.k), CM_TENSOR_ALIGNMENT);
-        p->panel += end;
-        p->gemm += end;
-    }
-    p->part_bytes = part;
-    if (!fits || !cm_size_mul(part, (size_t)p->parts, &part) || !cm_size_add(end, part, &end))
+    size_t y;
+    int64_t floats;
+    if (!cm_dim_mul(p->m, p->to, &floats) || !cm_dtype_bytes(CM_FLOAT, floats, &y) ||
+        !cm_dtype_bytes(CM_FLOAT, cm_tensor_count(a), &p->y) || !cm_size_add(p->y, y, &y))
         return cm_call_fail(call, CM_LIMIT, "its matrices are too large");
-    cm_call_scratch(call, end);
+    cm_call_scratch(call, y);
     return CM_OK;
 }
 
-/* ---- rows of weights as floats ---- */
+/* ---- rows of weights ---- */
+
+/* Neighbours in a row of weights that have one scale: (number - zero) * scale each. */
+struct stretch {
+    int64_t count;
+    float zero, scale;
+};
 
 static float zero_of(const struct product *p, const struct cm_tensor *zeros, int64_t row,
                      int64_t block)
@@ -206,207 +174,67 @@ static float zero_of(const struct product *p, const struct cm_tensor *zeros, int
     return (float)(byte >> block * bits % 8 & ((1 << bits) - 1));
 }
 
-static void codes_to_floats(const uint8_t *bytes, int64_t bits, int64_t from, int64_t count,
-                            float *to)
-{
-    int64_t i = 0;
-    if (bits == 8) {
-        for (; i < count; i++)
-            to[i] = (float)bytes[from + i];
-        return;
-    }
-    if (bits == 4 && from % 2 == 0) {
-        for (const uint8_t *pair = bytes + from / 2; i + 1 < count; i += 2, pair++) {
-            to[i] = (float)(*pair & 15);
-            to[i + 1] = (float)(*pair >> 4);
-        }
-    }
-    for (const int64_t mask = (1 << bits) - 1; i < count; i++)
-        to[i] = (float)(bytes[(from + i) * bits / 8] >> (from + i) * bits % 8 & mask);
-}
-
-/* Numbers [from, from + count) of a row; from is a multiple of PIECE. */
-static void nbits_row(const struct cm_call *call, int64_t row, int64_t from, int64_t count,
-                      float *to)
+/* From column k on. Blocks of MatMulBnb4 go over the ends of rows. */
+static struct stretch stretch_at(const struct cm_call *call, int64_t row, int64_t k)
 {
     const struct product *p = call->state;
-    const struct cm_tensor *zeros = operand(call, ZEROS), *scales = call->in[SCALES];
-    const struct cm_tensor *g_idx = operand(call, G_IDX);
-    const uint8_t *bytes = (const uint8_t *)call->in[B]->data + row * p->w.row_bytes;
-    codes_to_floats(bytes, p->w.bits, from, count, to);
-    for (int64_t i = 0; i < count;) {
-        const int64_t at = from + i;
-        const int64_t block = g_idx ? ((const int32_t *)g_idx->data)[at] : at / p->w.block;
-        const float zero = zero_of(p, zeros, row, block);
-        const float scale = (float)cm_tensor_real(scales, row * p->w.blocks + block);
-        const int64_t left = g_idx ? 1 : p->w.block - at % p->w.block;
-        const int64_t end = i + (left < count - i ? left : count - i);
-        for (; i < end; i++)
-            to[i] = (to[i] - zero) * scale;
-    }
+    const bool bnb4 = is_bnb4(call->node);
+    const struct cm_tensor *g_idx = bnb4 ? NULL : operand(call, G_IDX);
+    const int64_t at = bnb4 ? row * p->w.k + k : k, left = p->w.block - at % p->w.block;
+    const int64_t block = g_idx ? ((const int32_t *)g_idx->data)[k] : at / p->w.block;
+    return (struct stretch){
+        .count = g_idx               ? 1
+                 : left < p->w.k - k ? left
+                                     : p->w.k - k,
+        .zero = bnb4 ? 0 : zero_of(p, operand(call, ZEROS), row, block),
+        .scale = (float)(bnb4 ? cm_tensor_real(call->in[ABSMAX], block)
+                              : cm_tensor_real(call->in[SCALES], row * p->w.blocks + block))};
 }
 
-static void bnb4_row(const struct cm_call *call, int64_t row, int64_t from, int64_t count,
-                     float *to)
+static float number_at(const struct cm_call *call, int64_t row, int64_t k)
 {
     const struct product *p = call->state;
-    const float *numbers = cm_bnb4_numbers[cm_node_int(call->node, "quant_type")];
     const uint8_t *bytes = call->in[B]->data;
-    for (int64_t i = 0, at = row * p->w.k + from; i < count;) {
-        const float scale = (float)cm_tensor_real(call->in[ABSMAX], at / p->w.block);
-        const int64_t left = p->w.block - at % p->w.block;
-        const int64_t end = i + (left < count - i ? left : count - i);
-        for (; i < end; i++, at++)
-            to[i] = numbers[at % 2 ? bytes[at / 2] & 15 : bytes[at / 2] >> 4] * scale;
-    }
+    const int64_t at = row * p->w.k + k, mask = (1 << p->w.bits) - 1;
+    if (is_bnb4(call->node))
+        return cm_bnb4_numbers[cm_node_int(call->node, "quant_type")]
+                              [at % 2 ? bytes[at / 2] & 15 : bytes[at / 2] >> 4];
+    return (float)(bytes[row * p->w.row_bytes + k * p->w.bits / 8] >> k * p->w.bits % 8 & mask);
 }
-
-typedef void row_fn(const struct cm_call *call, int64_t row, int64_t from, int64_t count,
-                    float *to);
 
 /* ---- products ---- */
 
-struct job {
-    const struct cm_call *call;
-    const struct product *p;
-    row_fn *row;
-    const float *a;
-    float *y;
-};
-
-static float dot(const float *a, const float *b, int64_t count)
+/* One row of A times some neighbours in a row of weights. What zero brings is multiplied once, as
+ * other kernels do it. */
+static float dot(const struct cm_call *call, const float *a, int64_t row, int64_t k,
+                 const struct stretch *s)
 {
-    float sums[LANES] = {0}, sum = 0;
-    int64_t i = 0;
-    for (; i + LANES <= count; i += LANES)
-        for (int l = 0; l < LANES; l++)
-            sums[l] += a[i + l] * b[i + l];
-    for (; i < count; i++)
-        sum += a[i] * b[i];
-    for (int l = 0; l < LANES; l++)
-        sum += sums[l];
-    return sum;
-}
-
-static void multiply_rows(void *arg, int64_t begin, int64_t end)
-{
-    const struct job *job = arg;
-    const struct product *p = job->p;
-    float piece[PIECE];
-    for (int64_t n = begin; n < end; n++) {
-        float sums[FEW_ROWS] = {0};
-        for (int64_t k = 0; k < p->w.k; k += PIECE) {
-            const int64_t count = p->w.k - k < PIECE ? p->w.k - k : PIECE;
-            job->row(job->call, n, k, count, piece);
-            for (int64_t m = 0; m < p->m; m++)
-                sums[m] += dot(job->a + m * p->w.k + k, piece, count);
-        }
-        for (int64_t m = 0; m < p->m; m++)
-            job->y[m * p->w.n + n] = sums[m];
+    double products = 0;
+    float sum = 0;
+    for (int64_t i = 0; i < s->count; i++) {
+        products += (double)a[k + i] * (double)number_at(call, row, k + i);
+        sum += a[k + i];
     }
+    return (float)((double)s->scale * (products - (double)s->zero * (double)sum));
 }
 
-/* Rows of A as multiply_nibbles reads them: of each block first the even elements, which meet the
- * low halves of bytes, then the odd ones; and what the elements of each block sum up to. */
-static void split_rows(const struct job *job, float *apart, float *sums)
+/* Y = A W', or Y = A W with the weights as they are stored. */
+static void multiply(const struct cm_call *call, const float *a, float *y)
 {
-    const struct cm_coded_weights *w = &job->p->w;
-    for (int64_t m = 0; m < job->p->m; m++) {
-        const float *a = job->a + m * w->k;
-        for (int64_t b = 0; b < w->blocks; b++, apart += w->block, sums++) {
-            *sums = 0;
-            for (int64_t i = 0; i < w->block; i++) {
-                const int64_t k = b * w->block + i;
-                const float v = k < w->k ? a[k] : 0;
-                apart[i / 2 + i % 2 * (w->block / 2)] = v;
-                *sums += v;
-            }
-        }
-    }
-}
-
-/* The sum over a block of a * (code - zero) is that of a * code, less zero times that of a. */
-static void multiply_nibbles(void *arg, int64_t begin, int64_t end)
-{
-    const struct job *job = arg;
-    const struct product *p = job->p;
-    const char *scratch = job->call->scratch;
-    const float *apart = (const float *)(const void *)(scratch + p->apart);
-    const float *block_sums = (const float *)(const void *)(scratch + p->block_sums);
-    const struct cm_tensor *zeros = operand(job->call, ZEROS);
-    const int64_t half = p->w.block / 2;
-    for (int64_t n = begin; n < end; n++) {
-        float totals[FEW_ROWS][LANES] = {{0}}, less[FEW_ROWS] = {0};
-        const uint8_t *bytes = (const uint8_t *)job->call->in[B]->data + n * p->w.row_bytes;
-        for (int64_t b = 0; b < p->w.blocks; b++, bytes += half) {
-            const float scale = (float)cm_tensor_real(job->call->in[SCALES], n * p->w.blocks + b);
-            const float zero = scale * zero_of(p, zeros, n, b);
-            for (int64_t m = 0; m < p->m; m++) {
-                const int64_t block = m * p->w.blocks + b;
-                const float *even = apart + block * p->w.block, *odd = even + half;
-                float sums[LANES] = {0};
-                for (int64_t i = 0; i < half; i += LANES)
-                    for (int l = 0; l < LANES; l++)
-                        sums[l] += even[i + l] * (float)(bytes[i + l] & 15) +
-                                   odd[i + l] * (float)(bytes[i + l] >> 4);
-                for (int l = 0; l < LANES; l++)
-                    totals[m][l] += scale * sums[l];
-                less[m] += zero * block_sums[block];
-            }
-        }
-        for (int64_t m = 0; m < p->m; m++) {
-            float sum = -less[m];
-            for (int l = 0; l < LANES; l++)
-                sum += totals[m][l];
-            job->y[m * p->w.n + n] = sum;
-        }
-    }
-}
-
-/* Panels begin, begin + parts, .. */
-static void multiply_panels(void *arg, int64_t begin, int64_t end)
-{
-    const struct job *job = arg;
-    const struct product *p = job->p;
-    char *scratch = job->call->scratch;
-    for (int64_t part = begin; part < end; part++) {
-        float *panel = (float *)(void *)(scratch + p->panel + (size_t)part * p->part_bytes);
-        for (int64_t n = part * PANEL; n < p->w.n; n += p->parts * PANEL) {
-            const int64_t rows = p->w.n - n < PANEL ? p->w.n - n : PANEL;
-            for (int64_t r = 0; r < rows; r++)
-                job->row(job->call, n + r, 0, p->w.k, panel + r * p->w.k);
-            const struct cm_gemm g = {.type = CM_FLOAT,
-                                      .m = p->m,
-                                      .n = rows,
-                                      .k = p->w.k,
-                                      .alpha = 1,
-                                      .a = {job->a, 0, p->w.k, 1},
-                                      .b = {panel, 0, 1, p->w.k},
-                                      .c = job->y,
-                                      .c_first = n,
-                                      .c_row = p->w.n,
-                                      .c_column = 1};
-            cm_gemm(&g, scratch + p->gemm + (size_t)part * p->part_bytes);
-        }
-    }
-}
-
-/* Y = A W with the weights as they are stored: each of their rows is added, times a column of A. */
-static void multiply_plain(const struct job *job)
-{
-    const struct product *p = job->p;
-    float piece[PIECE];
+    const struct product *p = call->state;
+    struct stretch s;
     for (int64_t i = 0; i < p->m * p->to; i++)
-        job->y[i] = 0;
-    for (int64_t n = 0; n < p->w.n; n++) {
-        for (int64_t k = 0; k < p->w.k; k += PIECE) {
-            const int64_t count = p->w.k - k < PIECE ? p->w.k - k : PIECE;
-            job->row(job->call, n, k, count, piece);
-            for (int64_t m = 0; m < p->m; m++)
-                for (int64_t i = 0; i < count; i++)
-                    job->y[m * p->w.k + k + i] += job->a[m * p->w.n + n] * piece[i];
+        y[i] = 0;
+    for (int64_t n = 0; n < p->w.n; n++)
+        for (int64_t k = 0; k < p->w.k; k += s.count) {
+            s = stretch_at(call, n, k);
+            for (int64_t m = 0; m < p->m; m++) {
+                if (!p->plain)
+                    y[m * p->to + n] += dot(call, a + m * p->from, n, k, &s);
+                for (int64_t i = k; p->plain && i < k + s.count; i++)
+                    y[m * p->to + i] += a[m * p->from + n] * number_at(call, n, i) * s.scale;
+            }
         }
-    }
 }
 
 static enum cm_status check_groups(struct cm_call *call, const struct product *p)
@@ -437,34 +265,14 @@ static enum cm_status weights_run(struct cm_call *call)
     const struct product *p = call->state;
     const struct cm_tensor *a = call->in[A];
     struct cm_tensor *y = call->out[0];
-    const bool narrow = a->type != CM_FLOAT;
-    char *scratch = call->scratch;
-    struct job job = {.call = call,
-                      .p = p,
-                      .row = is_bnb4(call->node) ? bnb4_row : nbits_row,
-                      .a = narrow || p->rounds ? (const float *)(void *)(scratch + p->a) : a->data,
-                      .y = narrow ? (float *)(void *)(scratch + p->y) : y->data};
-    if (p->m == 0)
-        return CM_OK;
+    float *left = call->scratch, *sums = (float *)(void *)((char *)call->scratch + p->y);
     CM_TRY(check_groups(call, p));
-    if (narrow)
-        cm_line_load(cm_line_at(a, 0), 1, p->m * p->from, CM_FLOAT, scratch + p->a);
+    cm_line_load(cm_line_at(a, 0), 1, p->m * p->from, CM_FLOAT, left);
     if (p->rounds)
-        cm_nbits_round(narrow ? job.a : a->data, p->m, p->from, p->w.block,
-                       (float *)(void *)(scratch + p->a));
-    if (p->plain)
-        multiply_plain(&job);
-    else if (p->parts)
-        cm_parallel(p->parts, 1, multiply_panels, &job);
-    else if (p->by_nibbles) {
-        split_rows(&job, (float *)(void *)(scratch + p->apart),
-                   (float *)(void *)(scratch + p->block_sums));
-        cm_parallel(p->w.n, 16, multiply_nibbles, &job);
-    } else
-        cm_parallel(p->w.n, 16, multiply_rows, &job);
-    add_bias(call, p, job.y);
-    if (narrow)
-        cm_line_save(cm_line_at(y, 0), 1, p->m * p->to, CM_FLOAT, job.y);
+        cm_nbits_round(left, p->m, p->from, p->w.block, left);
+    multiply(call, left, sums);
+    add_bias(call, p, sums);
+    cm_line_save(cm_line_at(y, 0), 1, p->m * p->to, CM_FLOAT, sums);
     return CM_OK;
 }
 
