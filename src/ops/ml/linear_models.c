@@ -1,7 +1,5 @@
 /* LinearRegressor and LinearClassifier: products of features and coefficients. */
 // SPDX-License-Identifier: Apache-2.0
-#include "base/number.h"
-#include "base/parallel.h"
 #include "graph/op.h"
 #include "ops/common/reals.h"
 #include "ops/ml/class_labels.h"
@@ -10,12 +8,11 @@
 /* Rows of scores and what is done to them. */
 struct model {
     struct cm_floats coefficients, intercepts;
-    int64_t outputs, features, rows, parts;
+    int64_t outputs, features;
+    struct cm_score_rows rows;
     enum cm_scores finish;
-    struct cm_labels labels; /* of a classifier */
-    /* Of a run. */
-    struct cm_call *call;
-    const struct cm_str *own;
+    struct cm_labels labels;  /* of a classifier */
+    const struct cm_str *own; /* of a run */
 };
 
 static enum cm_status read_model(const struct cm_node *node, int64_t outputs, struct model *m,
@@ -40,31 +37,10 @@ static enum cm_status read_model(const struct cm_node *node, int64_t outputs, st
     return CM_OK;
 }
 
-enum { PARTS = 64, PART_TERMS = 8192 }; /* parts of the rows, at most; products in one, at least */
-
-/* Rows are cut into parts, which threads share; each has scratch memory for a row and its scores.
- */
-static int64_t part_count(const struct model *m, int64_t rows)
-{
-    const int64_t terms = m->outputs * m->features + 1;
-    const int64_t parts = terms < PART_TERMS ? rows / (PART_TERMS / terms + 1) + 1 : rows;
-    return parts < PARTS ? parts : PARTS;
-}
-
-static size_t part_size(const struct model *m)
-{
-    return (size_t)m->features + (size_t)m->outputs + 2;
-}
-
 static enum cm_status reserve(struct cm_call *call, struct model *m)
 {
-    size_t bytes;
-    m->rows = call->in[0]->shape.rank == 2 ? call->in[0]->shape.dims[0] : 1;
-    m->parts = part_count(m, m->rows);
-    if (!cm_size_mul(part_size(m), (size_t)m->parts * sizeof(double), &bytes))
-        return cm_call_fail(call, CM_LIMIT, "it has too many results");
-    cm_call_scratch(call, bytes);
-    return CM_OK;
+    return cm_score_rows_prepare(call, (size_t)m->features + (size_t)m->outputs + 2,
+                                 m->outputs * m->features, &m->rows);
 }
 
 /* The scores of a row, which follow its features in scratch memory. */
@@ -81,27 +57,6 @@ static double *score_row(const struct model *m, const struct cm_tensor *x, int64
         scores[o] = sum;
     }
     return scores;
-}
-
-/* What a row of scores becomes. */
-typedef void finish_fn(const struct model *m, int64_t row, double *scores);
-
-/* Of a run. */
-struct scoring {
-    struct model model;
-    finish_fn *finish;
-};
-
-static void score_parts(void *arg, int64_t begin, int64_t end)
-{
-    const struct scoring *s = arg;
-    const struct model *m = &s->model;
-    for (int64_t part = begin; part < end; part++) {
-        double *scratch = (double *)m->call->scratch + (size_t)part * part_size(m);
-        const int64_t last = m->rows * (part + 1) / m->parts;
-        for (int64_t row = m->rows * part / m->parts; row < last; row++)
-            s->finish(m, row, score_row(m, m->call->in[0], row, scratch));
-    }
 }
 
 static cm_value constant(struct cm_grad *g, const float *items, const struct cm_shape *shape)
@@ -195,17 +150,18 @@ static enum cm_status regressor_prepare(struct cm_call *call)
     return reserve(call, m);
 }
 
-static void finish_regression(const struct model *m, int64_t row, double *scores)
+static void regress_row(const void *model, struct cm_call *call, int64_t row, double *scratch)
 {
+    const struct model *m = model;
+    double *scores = score_row(m, call->in[0], row, scratch);
     cm_scores_finish(m->finish, m->outputs, scores);
-    cm_reals_store(CM_FLOAT, m->call->out[0]->data, row * m->outputs, m->outputs, scores);
+    cm_reals_store(CM_FLOAT, call->out[0]->data, row * m->outputs, m->outputs, scores);
 }
 
 static enum cm_status regressor_run(struct cm_call *call)
 {
-    struct scoring s = {*(const struct model *)call->state, finish_regression};
-    s.model.call = call;
-    cm_parallel(s.model.parts, 1, score_parts, &s);
+    const struct model *m = call->state;
+    cm_score_rows_run(&m->rows, call, regress_row, m);
     return CM_OK;
 }
 
@@ -266,8 +222,10 @@ static enum cm_status classifier_prepare(struct cm_call *call)
     return reserve(call, m);
 }
 
-static void finish_classes(const struct model *m, int64_t row, double *scores)
+static void classify_row(const void *model, struct cm_call *call, int64_t row, double *scratch)
 {
+    const struct model *m = model;
+    double *scores = score_row(m, call->in[0], row, scratch);
     const int64_t classes = (int64_t)m->labels.count;
     int64_t best = 0;
     if (m->outputs < classes) {
@@ -278,17 +236,16 @@ static void finish_classes(const struct model *m, int64_t row, double *scores)
             best = scores[i] > scores[best] ? i : best;
         cm_scores_finish(m->finish, classes, scores);
     }
-    cm_labels_store(m->call, &m->labels, m->own, row, (size_t)best);
-    if (m->call->n_out > 1 && m->call->out[1])
-        cm_reals_store(CM_FLOAT, m->call->out[1]->data, row * classes, classes, scores);
+    cm_labels_store(call, &m->labels, m->own, row, (size_t)best);
+    if (call->n_out > 1 && call->out[1])
+        cm_reals_store(CM_FLOAT, call->out[1]->data, row * classes, classes, scores);
 }
 
 static enum cm_status classifier_run(struct cm_call *call)
 {
-    struct scoring s = {*(const struct model *)call->state, finish_classes};
-    s.model.call = call;
-    CM_TRY(cm_labels_begin(call, &s.model.labels, &s.model.own));
-    cm_parallel(s.model.parts, 1, score_parts, &s);
+    struct model m = *(const struct model *)call->state;
+    CM_TRY(cm_labels_begin(call, &m.labels, &m.own));
+    cm_score_rows_run(&m.rows, call, classify_row, &m);
     return CM_OK;
 }
 

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/ml/scores.h"
 
+#include "base/number.h"
+#include "base/parallel.h"
+
 #include <math.h>
 
 bool cm_scores_parse(struct cm_str name, enum cm_scores *out)
@@ -82,4 +85,46 @@ enum cm_status cm_infer_feature_rows(struct cm_infer *in, int64_t features, stru
                              (long long)x->dims[x->rank - 1].value, (long long)features);
     *rows = x->rank == 2 ? x->dims[0] : CM_DIM(1);
     return CM_OK;
+}
+
+enum { PARTS = 64, PART_PRODUCTS = 8192 }; /* parts, at most; products in one, at least */
+
+enum cm_status cm_score_rows_prepare(struct cm_call *call, size_t doubles, int64_t products,
+                                     struct cm_score_rows *out)
+{
+    const struct cm_shape *x = &call->in[0]->shape;
+    const int64_t rows = x->rank == 2 ? x->dims[0] : 1;
+    const int64_t parts =
+        products < PART_PRODUCTS ? rows / (PART_PRODUCTS / (products + 1) + 1) + 1 : rows;
+    size_t bytes;
+    *out = (struct cm_score_rows){rows, parts < PARTS ? parts : PARTS, doubles};
+    if (!cm_size_mul(doubles, (size_t)out->parts * sizeof(double), &bytes))
+        return cm_call_fail(call, CM_LIMIT, "the scores of a row take too much memory");
+    cm_call_scratch(call, bytes);
+    return CM_OK;
+}
+
+struct scoring {
+    const struct cm_score_rows *rows;
+    struct cm_call *call;
+    cm_score_row_fn *score;
+    const void *model;
+};
+
+static void score_parts(void *arg, int64_t begin, int64_t end)
+{
+    const struct scoring *s = arg;
+    for (int64_t part = begin; part < end; part++) {
+        double *scratch = (double *)s->call->scratch + (size_t)part * s->rows->doubles;
+        const int64_t last = s->rows->rows * (part + 1) / s->rows->parts;
+        for (int64_t row = s->rows->rows * part / s->rows->parts; row < last; row++)
+            s->score(s->model, s->call, row, scratch);
+    }
+}
+
+void cm_score_rows_run(const struct cm_score_rows *rows, struct cm_call *call,
+                       cm_score_row_fn *score, const void *model)
+{
+    struct scoring s = {rows, call, score, model};
+    cm_parallel(rows->parts, 1, score_parts, &s);
 }

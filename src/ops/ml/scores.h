@@ -11,6 +11,20 @@
 enum cm_status cm_infer_feature_rows(struct cm_infer *in, int64_t features,
                                      struct cm_dim *rows) CM_MUST_CHECK;
 
+/* Rows of a run that are scored one by one. Threads share them in parts, each of which has scratch
+ * memory of its own. */
+struct cm_score_rows {
+    int64_t rows, parts;
+    size_t doubles; /* of scratch memory of a part */
+};
+/* Scores a row with doubles of scratch memory; model and call are those of the run. */
+typedef void cm_score_row_fn(const void *model, struct cm_call *call, int64_t row, double *scratch);
+/* In prepare: for the rows of input 0, and about as many products in each. */
+enum cm_status cm_score_rows_prepare(struct cm_call *call, size_t doubles, int64_t products,
+                                     struct cm_score_rows *out) CM_MUST_CHECK;
+void cm_score_rows_run(const struct cm_score_rows *rows, struct cm_call *call,
+                       cm_score_row_fn *score, const void *model);
+
 enum cm_scores {
     CM_SCORES_PLAIN,
     CM_SCORES_SOFTMAX,

@@ -3,7 +3,6 @@
  * Runtime does. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
-#include "base/parallel.h"
 #include "ops/common/reals.h"
 #include "ops/ml/class_labels.h"
 #include "ops/ml/scores.h"
@@ -11,7 +10,6 @@
 #include <math.h>
 
 enum kernel { LINEAR, POLY, RBF, SIGMOID };
-enum { PARTS = 64 }; /* of the rows, at most: each has scratch memory, threads share them */
 
 struct svm {
     enum kernel kernel;
@@ -24,11 +22,8 @@ struct svm {
     enum cm_scores finish;
     bool one_class;
     bool positive; /* no coefficient is negative */
-    size_t part;   /* doubles of scratch memory per part */
-    /* Of a run. */
-    struct cm_call *call;
-    const struct cm_str *own;
-    int64_t rows, parts;
+    struct cm_score_rows rows;
+    const struct cm_str *own; /* of a run */
 };
 
 /* ---- reading ---- */
@@ -189,26 +184,20 @@ static enum cm_status classifier_infer(struct cm_infer *in)
 
 /* ---- computing ---- */
 
-static int64_t row_count(const struct cm_tensor *x)
-{
-    return x->shape.rank == 2 ? x->shape.dims[0] : 1;
-}
-
-/* Per part: a row, its kernels, pairs, votes, and for probabilities three square matrices' worth.
- */
+/* For a row, its kernels, pairs, votes, and for probabilities three square matrices' worth. */
 static enum cm_status reserve(struct cm_call *call, struct svm *m)
 {
-    const int64_t rows = row_count(call->in[0]);
-    size_t bytes, square;
-    m->parts = rows < PARTS ? rows : PARTS;
+    const int64_t vectors = m->n_vectors ? m->n_vectors : m->classes + 1;
+    int64_t products;
+    size_t square;
     if (!cm_size_mul((size_t)m->classes + 2, m->prob_a.count ? 2 * (size_t)m->classes + 2 : 2,
                      &square))
         return cm_call_fail(call, CM_LIMIT, "it has too many classes");
-    m->part = (size_t)m->features + (size_t)m->n_vectors + (size_t)m->pairs + square;
-    if (!cm_size_mul(m->part, (size_t)m->parts * sizeof(double), &bytes))
-        return cm_call_fail(call, CM_LIMIT, "it is too large");
-    cm_call_scratch(call, bytes);
-    return CM_OK;
+    if (!cm_dim_mul(vectors, m->features, &products))
+        products = INT64_MAX;
+    return cm_score_rows_prepare(
+        call, (size_t)m->features + (size_t)m->n_vectors + (size_t)m->pairs + square, products,
+        &m->rows);
 }
 
 static double kernel(const struct svm *m, const double *x, const float *with)
@@ -239,9 +228,9 @@ static double product(const struct svm *m, const double *x, const float *with)
 }
 
 /* The kernels of a row with all support vectors, behind it. */
-static const double *load_row(const struct svm *m, int64_t row, double *scratch)
+static const double *load_row(const struct svm *m, const struct cm_tensor *x, int64_t row,
+                              double *scratch)
 {
-    const struct cm_tensor *x = m->call->in[0];
     double *kernels = scratch + m->features;
     cm_reals_load(x->type, x->data, row * m->features, m->features, scratch);
     for (int64_t v = 0; v < m->n_vectors; v++)
@@ -249,23 +238,18 @@ static const double *load_row(const struct svm *m, int64_t row, double *scratch)
     return kernels;
 }
 
-static void regress_rows(void *arg, int64_t begin, int64_t end)
+static void regress_row(const void *model, struct cm_call *call, int64_t row, double *scratch)
 {
-    const struct svm *m = arg;
-    for (int64_t part = begin; part < end; part++)
-        for (int64_t row = m->rows * part / m->parts; row < m->rows * (part + 1) / m->parts;
-             row++) {
-            double *scratch = (double *)m->call->scratch + (size_t)part * m->part;
-            const double *kernels = load_row(m, row, scratch);
-            double sum = (double)m->rho.items[0];
-            if (m->n_vectors == 0)
-                sum += product(m, scratch, m->coefficients.items);
-            for (int64_t v = 0; v < m->n_vectors; v++)
-                sum += kernels[v] * (double)m->coefficients.items[v];
-            if (m->one_class)
-                sum = sum > 0 ? 1 : -1;
-            cm_reals_store(CM_FLOAT, m->call->out[0]->data, row, 1, &sum);
-        }
+    const struct svm *m = model;
+    const double *kernels = load_row(m, call->in[0], row, scratch);
+    double sum = (double)m->rho.items[0];
+    if (m->n_vectors == 0)
+        sum += product(m, scratch, m->coefficients.items);
+    for (int64_t v = 0; v < m->n_vectors; v++)
+        sum += kernels[v] * (double)m->coefficients.items[v];
+    if (m->one_class)
+        sum = sum > 0 ? 1 : -1;
+    cm_reals_store(CM_FLOAT, call->out[0]->data, row, 1, &sum);
 }
 
 /* One decision per pair of classes i < j: above 0 it is a vote for i. */
@@ -370,9 +354,10 @@ static int64_t choose_linear(const struct svm *m, const double *scores)
     return (m->positive ? scores[best] >= 0.5 : scores[best] > 0) ? 1 : best;
 }
 
-static void classify_row(const struct svm *m, int64_t row, double *scratch)
+static void classify_row(const void *model, struct cm_call *call, int64_t row, double *scratch)
 {
-    const double *kernels = load_row(m, row, scratch);
+    const struct svm *m = model;
+    const double *kernels = load_row(m, call->in[0], row, scratch);
     double *pairs = scratch + m->features + m->n_vectors, *votes = pairs + m->pairs;
     double *p = votes + m->classes, *room = p + m->classes + 2, *scores = p;
     int64_t best;
@@ -395,18 +380,9 @@ static void classify_row(const struct svm *m, int64_t row, double *scratch)
         else
             cm_scores_finish(m->finish, score_count(m), scores);
     }
-    cm_labels_store(m->call, &m->labels, m->own, row, (size_t)best);
-    if (m->call->n_out > 1 && m->call->out[1])
-        cm_reals_store(CM_FLOAT, m->call->out[1]->data, row * score_count(m), score_count(m),
-                       scores);
-}
-
-static void classify_rows(void *arg, int64_t begin, int64_t end)
-{
-    const struct svm *m = arg;
-    for (int64_t part = begin; part < end; part++)
-        for (int64_t row = m->rows * part / m->parts; row < m->rows * (part + 1) / m->parts; row++)
-            classify_row(m, row, (double *)m->call->scratch + (size_t)part * m->part);
+    cm_labels_store(call, &m->labels, m->own, row, (size_t)best);
+    if (call->n_out > 1 && call->out[1])
+        cm_reals_store(CM_FLOAT, call->out[1]->data, row * score_count(m), score_count(m), scores);
 }
 
 /* ---- the operators ---- */
@@ -430,20 +406,16 @@ static enum cm_status classifier_prepare(struct cm_call *call)
 
 static enum cm_status regressor_run(struct cm_call *call)
 {
-    struct svm m = *(const struct svm *)call->state;
-    m.call = call;
-    m.rows = row_count(call->in[0]);
-    cm_parallel(m.parts, 1, regress_rows, &m);
+    const struct svm *m = call->state;
+    cm_score_rows_run(&m->rows, call, regress_row, m);
     return CM_OK;
 }
 
 static enum cm_status classifier_run(struct cm_call *call)
 {
     struct svm m = *(const struct svm *)call->state;
-    m.call = call;
-    m.rows = row_count(call->in[0]);
     CM_TRY(cm_labels_begin(call, &m.labels, &m.own));
-    cm_parallel(m.parts, 1, classify_rows, &m);
+    cm_score_rows_run(&m.rows, call, classify_row, &m);
     return CM_OK;
 }
 
