@@ -14,15 +14,8 @@ struct cm_labels {
 /* The strings if there are any. */
 struct cm_labels cm_labels_read(const struct cm_node *node, const char *numbers);
 enum cm_dtype cm_labels_type(const struct cm_labels *labels);
-/* All of them, as a tensor that holds its strings itself; the caller drops it. */
-enum cm_status cm_labels_tensor(const struct cm_labels *labels, struct cm_tensor *out,
-                                struct cm_error *err) CM_MUST_CHECK;
-/* Before labels are stored in a run: strings become the result's own, so that they may outlive the
- * model. Gives what cm_labels_store needs. */
-enum cm_status cm_labels_begin(struct cm_call *call, const struct cm_labels *labels,
-                               const struct cm_str **own) CM_MUST_CHECK;
-/* Does nothing if output 0 is not wanted. */
-void cm_labels_store(struct cm_call *call, const struct cm_labels *labels, const struct cm_str *own,
-                     int64_t row, size_t label);
+/* Into output 0, if it is wanted. Strings stay the model's: whoever keeps a result copies them. */
+void cm_labels_store(struct cm_call *call, const struct cm_labels *labels, int64_t row,
+                     size_t label);
 
 #endif

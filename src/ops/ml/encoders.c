@@ -1,7 +1,6 @@
 /* LabelEncoder and CategoryMapper: each element replaced by what a list gives for it. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/map.h"
-#include "base/number.h"
 #include "graph/op.h"
 #include "onnx/tensor_data.h"
 
@@ -226,28 +225,6 @@ static void store_default(const struct encoding *e, struct cm_tensor *y, int64_t
         memcpy(to, &e->number, width);
 }
 
-/* Results must not point into the model, which they may outlive. */
-static enum cm_status own_strings(struct cm_call *call, struct cm_tensor *y)
-{
-    struct cm_str *s = y->data;
-    struct cm_buffer *buffer;
-    size_t bytes = 0;
-    for (int64_t i = 0; i < cm_tensor_count(y); i++)
-        if (!cm_size_add(bytes, s[i].size, &bytes))
-            return cm_call_fail(call, CM_LIMIT, "its strings are too long");
-    CM_TRY(cm_buffer_new(bytes, &buffer, call->err));
-    const enum cm_status status = cm_buffer_hold(y->buffer, buffer, call->err);
-    char *to = cm_buffer_data(buffer);
-    for (int64_t i = 0; i < cm_tensor_count(y) && !status; i++) {
-        if (s[i].size)
-            memcpy(to, s[i].data, s[i].size);
-        s[i].data = to;
-        to += s[i].size;
-    }
-    cm_buffer_drop(buffer);
-    return status;
-}
-
 static enum cm_status encode_run(struct cm_call *call)
 {
     const struct encoding *e = call->state;
@@ -262,7 +239,7 @@ static enum cm_status encode_run(struct cm_call *call)
         else
             store_default(e, y, i);
     }
-    return y->type == CM_STRING ? own_strings(call, y) : CM_OK;
+    return CM_OK;
 }
 
 CM_OP_IN(ml, "ai.onnx.ml", LabelEncoder, .infer = encode_infer, .prepare = encode_prepare,

@@ -11,8 +11,7 @@ struct model {
     int64_t outputs, features;
     struct cm_score_rows rows;
     enum cm_scores finish;
-    struct cm_labels labels;  /* of a classifier */
-    const struct cm_str *own; /* of a run */
+    struct cm_labels labels; /* of a classifier */
 };
 
 static enum cm_status read_model(const struct cm_node *node, int64_t outputs, struct model *m,
@@ -236,16 +235,15 @@ static void classify_row(const void *model, struct cm_call *call, int64_t row, d
             best = scores[i] > scores[best] ? i : best;
         cm_scores_finish(m->finish, classes, scores);
     }
-    cm_labels_store(call, &m->labels, m->own, row, (size_t)best);
+    cm_labels_store(call, &m->labels, row, (size_t)best);
     if (call->n_out > 1 && call->out[1])
         cm_reals_store(CM_FLOAT, call->out[1]->data, row * classes, classes, scores);
 }
 
 static enum cm_status classifier_run(struct cm_call *call)
 {
-    struct model m = *(const struct model *)call->state;
-    CM_TRY(cm_labels_begin(call, &m.labels, &m.own));
-    cm_score_rows_run(&m.rows, call, classify_row, &m);
+    const struct model *m = call->state;
+    cm_score_rows_run(&m->rows, call, classify_row, m);
     return CM_OK;
 }
 

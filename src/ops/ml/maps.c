@@ -16,12 +16,9 @@ struct map_key {
 static int compare_words(const void *a, const void *b)
 {
     const struct map_key *x = a, *y = b;
-    const size_t common = x->text.size < y->text.size ? x->text.size : y->text.size;
-    const int order = common ? memcmp(x->text.data, y->text.data, common) : 0;
+    const int order = cm_str_compare(x->text, y->text);
     if (order)
         return order;
-    if (x->text.size != y->text.size)
-        return x->text.size < y->text.size ? -1 : 1;
     return (x->number > y->number) - (x->number < y->number);
 }
 
@@ -117,21 +114,18 @@ static enum cm_status zip_prepare(struct cm_call *call)
     return CM_OK;
 }
 
-/* A tensor of the keys, its strings its own. */
 static enum cm_status make_keys(struct cm_call *call, const struct zipper *zipper,
                                 struct cm_tensor *out)
 {
     const struct cm_labels labels = cm_labels_read(call->node, "classlabels_int64s");
-    struct cm_tensor all;
-    CM_TRY(cm_labels_tensor(&labels, &all, call->err));
-    enum cm_status status =
-        cm_tensor_new(all.type, &CM_SHAPE((int64_t)zipper->n_keys), out, call->err);
-    for (size_t i = 0; i < zipper->n_keys && !status; i++)
-        cm_move_span(all.type, all.data, (int64_t)zipper->keys[i].place, out->data, (int64_t)i, 1);
-    if (!status)
-        status = cm_move_hold(out, &all, call->err);
-    cm_tensor_drop(&all);
-    return status;
+    CM_TRY(
+        cm_tensor_new(cm_labels_type(&labels), &CM_SHAPE((int64_t)zipper->n_keys), out, call->err));
+    for (size_t i = 0; i < zipper->n_keys; i++)
+        if (out->type == CM_STRING)
+            ((struct cm_str *)out->data)[i] = zipper->keys[i].text;
+        else
+            ((int64_t *)out->data)[i] = zipper->keys[i].number;
+    return CM_OK;
 }
 
 static enum cm_status make_map(struct cm_call *call, const struct zipper *zipper,

@@ -23,7 +23,6 @@ struct svm {
     bool one_class;
     bool positive; /* no coefficient is negative */
     struct cm_score_rows rows;
-    const struct cm_str *own; /* of a run */
 };
 
 /* ---- reading ---- */
@@ -380,7 +379,7 @@ static void classify_row(const void *model, struct cm_call *call, int64_t row, d
         else
             cm_scores_finish(m->finish, score_count(m), scores);
     }
-    cm_labels_store(call, &m->labels, m->own, row, (size_t)best);
+    cm_labels_store(call, &m->labels, row, (size_t)best);
     if (call->n_out > 1 && call->out[1])
         cm_reals_store(CM_FLOAT, call->out[1]->data, row * score_count(m), score_count(m), scores);
 }
@@ -413,9 +412,8 @@ static enum cm_status regressor_run(struct cm_call *call)
 
 static enum cm_status classifier_run(struct cm_call *call)
 {
-    struct svm m = *(const struct svm *)call->state;
-    CM_TRY(cm_labels_begin(call, &m.labels, &m.own));
-    cm_score_rows_run(&m.rows, call, classify_row, &m);
+    const struct svm *m = call->state;
+    cm_score_rows_run(&m->rows, call, classify_row, m);
     return CM_OK;
 }
 

@@ -12,11 +12,9 @@ struct tree_model {
     enum cm_scores finish;
     int32_t n_targets;
     struct cm_labels labels;
-    bool one_class; /* two classes, but all weights are for one of them */
-    bool positive;  /* no weight is negative */
-    /* Of a run. */
-    struct cm_call *call;
-    const struct cm_str *own;
+    bool one_class;       /* two classes, but all weights are for one of them */
+    bool positive;        /* no weight is negative */
+    struct cm_call *call; /* of a run */
 };
 
 /* A vector is one row. */
@@ -214,7 +212,7 @@ static void classify_row(void *arg, int64_t row, double *scores, const bool *has
     const struct tree_model *m = arg;
     const size_t label = m->n_targets == 2 ? choose_of_two(m, scores, has_score)
                                            : choose_class(m, scores, has_score);
-    cm_labels_store(m->call, &m->labels, m->own, row, label);
+    cm_labels_store(m->call, &m->labels, row, label);
     if (m->call->n_out > 1 && m->call->out[1])
         cm_reals_store(CM_FLOAT, m->call->out[1]->data, row * m->n_targets, m->n_targets, scores);
 }
@@ -223,7 +221,6 @@ static enum cm_status classifier_run(struct cm_call *call)
 {
     struct tree_model m = *(const struct tree_model *)call->state;
     m.call = call;
-    CM_TRY(cm_labels_begin(call, &m.labels, &m.own));
     cm_forest_run(call, m.forest, classify_row, &m);
     return CM_OK;
 }
