@@ -113,15 +113,6 @@ cm_value cm_upgrade_int64s(struct cm_upgrade *up, size_t count, const int64_t *v
     return cm_build_int64s(&up->build, count, count ? values : &nothing);
 }
 
-void cm_upgrade_ints_to_input(struct cm_upgrade *up, const char *name, size_t input)
-{
-    if (!cm_upgrade_given(up, name))
-        return;
-    const struct cm_int64s list = cm_node_ints(&up->node, name);
-    cm_upgrade_set_input(up, input, cm_upgrade_int64s(up, list.count, list.items));
-    cm_upgrade_drop(up, name);
-}
-
 cm_value cm_upgrade_reshape_like(struct cm_upgrade *up, cm_value value, cm_value like)
 {
     struct cm_arena *arena = cm_upgrade_arena(up);

@@ -106,7 +106,6 @@ void cm_upgrade_set_outputs(struct cm_upgrade *up, size_t count, const bool *wan
 
 /* An attribute that became a constant input: a list, or one number of rank 0. */
 cm_value cm_upgrade_int64s(struct cm_upgrade *up, size_t count, const int64_t *values);
-void cm_upgrade_ints_to_input(struct cm_upgrade *up, const char *name, size_t input);
 
 /* From here on the node is this version of another operator. For use as the last thing of a step.
  */
