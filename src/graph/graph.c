@@ -208,12 +208,21 @@ void cm_graph_set_outputs(struct cm_graph *graph, const cm_value *values, size_t
     }
 }
 
+static void node_mark(struct cm_node *node)
+{
+    /* Already stale nodes end the walk: their owners were marked with them. */
+    for (; node && !node->stale; node = node->graph->owner) {
+        node->stale = true;
+        node->graph->has_stale = true;
+    }
+}
+
 void cm_graph_set_output(struct cm_graph *graph, size_t index, cm_value value)
 {
     unlink_use(graph->module, &graph->outputs[index]);
     link_use(graph->module, &graph->outputs[index], value);
     if (graph->owner)
-        cm_node_mark(graph->owner);
+        node_mark(graph->owner);
 }
 
 cm_value cm_graph_find(const struct cm_graph *graph, struct cm_str name)
@@ -478,22 +487,13 @@ void cm_use_redirect(struct cm_module *module, struct cm_use *use, cm_value valu
     link_use(module, use, value);
 }
 
-void cm_node_mark(struct cm_node *node)
-{
-    /* Already stale nodes end the walk: their owners were marked with them. */
-    for (; node && !node->stale; node = node->graph->owner) {
-        node->stale = true;
-        node->graph->has_stale = true;
-    }
-}
-
 static void value_mark_users(struct cm_module *module, cm_value value)
 {
     for (struct cm_use *use = cm_value_get(module, value)->uses; use; use = use->next) {
         if (use->node)
-            cm_node_mark(use->node);
+            node_mark(use->node);
         else if (use->graph->owner)
-            cm_node_mark(use->graph->owner);
+            node_mark(use->graph->owner);
     }
 }
 
@@ -501,7 +501,7 @@ void cm_node_set_input(struct cm_node *node, int index, cm_value value)
 {
     unlink_use(node->module, &node->inputs[index]);
     link_use(node->module, &node->inputs[index], value);
-    cm_node_mark(node);
+    node_mark(node);
 }
 
 enum cm_status cm_node_want_output(struct cm_node *node, int index, cm_value *out,
@@ -588,7 +588,7 @@ void cm_value_replace(struct cm_module *module, cm_value old, cm_value replaceme
         unlink_use(module, use);
         link_use(module, use, replacement);
         if (!same && reader)
-            cm_node_mark(reader);
+            node_mark(reader);
     }
 }
 
@@ -606,7 +606,7 @@ void cm_value_declare(struct cm_module *module, cm_value value, const struct cm_
     struct cm_value_def *def = cm_value_get(module, value);
     def->declared = declared;
     if (def->node)
-        cm_node_mark(def->node);
+        node_mark(def->node);
 }
 
 enum cm_status cm_node_retype(struct cm_node *node, struct cm_error *err)
@@ -620,7 +620,7 @@ enum cm_status cm_node_retype(struct cm_node *node, struct cm_error *err)
     if (status == CM_BAD_MODEL && node->graph->owner && node->module->lenient)
         return CM_OK;
     if (status)
-        cm_node_mark(node);
+        node_mark(node);
     return cm_node_blame(node, status, err);
 }
 

@@ -88,8 +88,6 @@ void cm_group_set_origin(struct cm_node *first, const struct cm_node *before,
                          const struct cm_node_proto *proto, int64_t version, const cm_value *given,
                          const cm_value *outputs);
 
-void cm_node_mark(struct cm_node *node);
-
 /* The import half of that, for bodies that are messages. */
 enum cm_status cm_import_function(struct cm_graph *graph, struct cm_node *before,
                                   const struct cm_function_proto *function,

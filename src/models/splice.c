@@ -14,7 +14,9 @@ static void take(struct cm_splicer *s, struct cm_map *map, struct cm_str name)
         cm_map_insert(map, s->arena, name, NULL);
 }
 
-static void splice_take_nodes(struct cm_splicer *s, const struct cm_nodes *nodes)
+static void take_graph(struct cm_splicer *s, const struct cm_graph_proto *graph);
+
+static void take_nodes(struct cm_splicer *s, const struct cm_nodes *nodes)
 {
     for (size_t n = 0; n < nodes->count; n++) {
         const struct cm_node_proto *node = &nodes->items[n];
@@ -24,14 +26,14 @@ static void splice_take_nodes(struct cm_splicer *s, const struct cm_nodes *nodes
             take(s, &s->values, node->output.items[o]);
         for (size_t a = 0; a < node->attribute.count; a++) {
             if (node->attribute.items[a].g)
-                cm_splice_take_graph(s, node->attribute.items[a].g);
+                take_graph(s, node->attribute.items[a].g);
             for (size_t g = 0; g < node->attribute.items[a].graphs.count; g++)
-                cm_splice_take_graph(s, &node->attribute.items[a].graphs.items[g]);
+                take_graph(s, &node->attribute.items[a].graphs.items[g]);
         }
     }
 }
 
-void cm_splice_take_graph(struct cm_splicer *s, const struct cm_graph_proto *graph)
+static void take_graph(struct cm_splicer *s, const struct cm_graph_proto *graph)
 {
     for (size_t i = 0; i < graph->input.count; i++)
         take(s, &s->values, graph->input.items[i].name);
@@ -42,24 +44,24 @@ void cm_splice_take_graph(struct cm_splicer *s, const struct cm_graph_proto *gra
     for (size_t i = 0; i < graph->sparse_initializer.count; i++)
         if (graph->sparse_initializer.items[i].values)
             take(s, &s->values, graph->sparse_initializer.items[i].values->name);
-    splice_take_nodes(s, &graph->node);
+    take_nodes(s, &graph->node);
 }
 
 void cm_splice_take_model(struct cm_splicer *s, const struct cm_model_proto *model)
 {
-    cm_splice_take_graph(s, model->graph);
+    take_graph(s, model->graph);
     for (size_t i = 0; i < model->training_info.count; i++) {
         const struct cm_training_proto *entry = &model->training_info.items[i];
 
         if (entry->initialization)
-            cm_splice_take_graph(s, entry->initialization);
+            take_graph(s, entry->initialization);
         if (entry->algorithm)
-            cm_splice_take_graph(s, entry->algorithm);
+            take_graph(s, entry->algorithm);
     }
     for (size_t i = 0; i < model->functions.count; i++) {
         for (size_t k = 0; k < model->functions.items[i].input.count; k++)
             take(s, &s->values, model->functions.items[i].input.items[k]);
-        splice_take_nodes(s, &model->functions.items[i].node);
+        take_nodes(s, &model->functions.items[i].node);
     }
 }
 

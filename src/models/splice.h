@@ -21,8 +21,7 @@ struct cm_splicer {
     struct cm_map values, nodes; /* names that are taken, each with the number to try next */
 };
 
-/* Takes the names of a list of nodes, and of the graphs in them; of a graph; of a whole model. */
-void cm_splice_take_graph(struct cm_splicer *s, const struct cm_graph_proto *graph);
+/* Takes the names of a whole model. */
 void cm_splice_take_model(struct cm_splicer *s, const struct cm_model_proto *model);
 
 /* Adds the nodes that the call stands for. */

@@ -79,10 +79,10 @@ int64_t cm_window_count(struct cm_window *window, int axis, int64_t size)
     return count;
 }
 
-/* The same of a size that is no number. Windows must fit, so there is no need to say that there are
- * none where they do not. */
-struct cm_dim cm_window_dim(struct cm_symbols *symbols, struct cm_window *window, int axis,
-                            struct cm_dim size)
+/* Windows along an axis of a size that may be unknown. Windows must fit, so there is no need to say
+ * that there are none where they do not. */
+static struct cm_dim window_dim(struct cm_symbols *symbols, struct cm_window *window, int axis,
+                                struct cm_dim size)
 {
     if (cm_dim_known(size))
         return CM_DIM(cm_window_count(window, axis, size.value));
@@ -116,7 +116,7 @@ enum cm_status cm_window_infer(struct cm_infer *in, struct cm_window *window,
     dims[0] = x->dims[0];
     dims[1] = channels;
     for (int i = 0; i < window->rank; i++) {
-        dims[i + 2] = cm_window_dim(in->symbols, window, i, x->dims[i + 2]);
+        dims[i + 2] = window_dim(in->symbols, window, i, x->dims[i + 2]);
         if (cm_dim_known(dims[i + 2]) && dims[i + 2].value < 1 && x->dims[i + 2].value > 0)
             return cm_infer_fail(in,
                                  "a window of %lld does not fit into spatial axis %d of size %lld",

@@ -23,9 +23,6 @@ enum cm_status cm_window_read(const struct cm_node *node, int rank, const int64_
 /* Windows along axis for an input of this size; below 1 when none fits. Sets the pads of an
  * auto_pad. */
 int64_t cm_window_count(struct cm_window *window, int axis, int64_t size);
-/* The same for a dimension that may be unknown. */
-struct cm_dim cm_window_dim(struct cm_symbols *symbols, struct cm_window *window, int axis,
-                            struct cm_dim size);
 /* Sets out to (batch, channels, windows along each axis) for the tensor type x; rank unknown stays
  * so. */
 enum cm_status cm_window_infer(struct cm_infer *in, struct cm_window *window,
