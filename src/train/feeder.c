@@ -9,7 +9,8 @@
 #include <strings.h>
 
 struct cm_feeder {
-    struct cm_feed *feed; /* NULL: a source gives the batches */
+    struct cm_arena arena; /* of the lists below */
+    struct cm_feed *feed;  /* NULL: a source gives the batches */
     size_t n_inputs, n_fields;
     int *field_of;       /* by input */
     bool *used, *scaled; /* by field; by input */
@@ -265,18 +266,6 @@ static void settle_batch(struct matching *m)
             (long long)fixed, (long long)cm_dataset_samples(m->dataset));
 }
 
-static bool allocate(struct cm_feeder *feeder)
-{
-    feeder->field_of = cm_calloc(feeder->n_inputs + 1, sizeof *feeder->field_of);
-    feeder->used = cm_calloc(feeder->n_fields + 1, sizeof *feeder->used);
-    feeder->scaled = cm_calloc(feeder->n_inputs + 1, sizeof *feeder->scaled);
-    feeder->in = cm_calloc(feeder->n_inputs + 1, sizeof *feeder->in);
-    feeder->shapes = cm_calloc(feeder->n_inputs + 1, sizeof *feeder->shapes);
-    feeder->shown = cm_calloc(feeder->n_inputs + 1, sizeof *feeder->shown);
-    return feeder->field_of && feeder->used && feeder->scaled && feeder->in && feeder->shapes &&
-           feeder->shown;
-}
-
 /* The feed was made: the sizes are sound. */
 static void note_shapes(const struct matching *m)
 {
@@ -300,19 +289,24 @@ static void note_shapes(const struct matching *m)
 static enum cm_status match(struct cm_guard *guard, void *arg)
 {
     struct matching *m = arg;
-    struct cm_arena arena;
+    struct cm_feeder *feeder = m->feeder;
+    struct cm_arena *arena = &feeder->arena;
 
-    cm_arena_init(&arena, guard);
+    cm_arena_init(arena, guard);
+    feeder->field_of = CM_NEW_ARRAY(arena, int, feeder->n_inputs);
+    feeder->used = CM_NEW_ARRAY(arena, bool, feeder->n_fields);
+    feeder->scaled = CM_NEW_ARRAY(arena, bool, feeder->n_inputs);
+    feeder->in = CM_NEW_ARRAY(arena, const struct cm_tensor *, feeder->n_inputs);
+    feeder->shapes = CM_NEW_ARRAY(arena, struct cm_tensor, feeder->n_inputs);
+    feeder->shown = CM_NEW_ARRAY(arena, const struct cm_tensor *, feeder->n_inputs);
     m->findings = (struct cm_findings){
-        .arena = &arena, .rule = "data", .what = "the data does not fit the model"};
+        .arena = arena, .rule = "data", .what = "the data does not fit the model"};
     match_names(m);
-    for (size_t i = 0; i < m->feeder->n_inputs; i++)
-        if (m->feeder->field_of[i] >= 0)
+    for (size_t i = 0; i < feeder->n_inputs; i++)
+        if (feeder->field_of[i] >= 0)
             present(m, i);
     settle_batch(m);
-    const enum cm_status status = cm_findings_fail(&m->findings, m->err);
-    cm_arena_release(&arena);
-    return status;
+    return cm_findings_fail(&m->findings, m->err);
 }
 
 static enum cm_status fill(struct matching *m, struct cm_error *err)
@@ -340,8 +334,7 @@ static enum cm_status make(struct matching *m, size_t n_inputs, struct cm_feeder
     feeder->n_fields = cm_dataset_field_count(m->dataset);
     feeder->facts = (struct cm_feeder_facts){.feed = m->options->feed,
                                              .samples = cm_dataset_samples(m->dataset)};
-    const enum cm_status status =
-        allocate(feeder) ? fill(m, err) : cm_fail(err, CM_NO_MEMORY, "no memory for batches");
+    const enum cm_status status = fill(m, err);
     if (status)
         cm_feeder_free(feeder);
     else
@@ -389,12 +382,7 @@ void cm_feeder_free(struct cm_feeder *feeder)
         return;
     if (feeder->feed)
         cm_feed_free(feeder->feed);
-    cm_free(feeder->field_of);
-    cm_free(feeder->used);
-    cm_free(feeder->scaled);
-    cm_free(feeder->in);
-    cm_free(feeder->shapes);
-    cm_free(feeder->shown);
+    cm_arena_release(&feeder->arena);
     cm_free(feeder);
 }
 
