@@ -156,17 +156,20 @@ static void check_schedule(struct cm_preparation *p)
             o->clip_norm);
 }
 
-/* Settings that have a flag. */
-enum { FLAGS = 6 };
+/* Settings that have an option of their own. */
+static const struct {
+    const char *name;
+    size_t at; /* in struct cm_prepare_options */
+} own_options[] = {{"lr", offsetof(struct cm_prepare_options, lr)},
+                   {"momentum", offsetof(struct cm_prepare_options, momentum)},
+                   {"weight_decay", offsetof(struct cm_prepare_options, weight_decay)},
+                   {"beta1", offsetof(struct cm_prepare_options, beta1)},
+                   {"beta2", offsetof(struct cm_prepare_options, beta2)},
+                   {"epsilon", offsetof(struct cm_prepare_options, epsilon)}};
 
-static void list_flags(const struct cm_prepare_options *o, const char **names, double *values)
+static double option_of(const struct cm_prepare_options *o, size_t setting)
 {
-    const char *const all[FLAGS] = {"lr", "momentum", "weight_decay", "beta1", "beta2", "epsilon"};
-    const double given[FLAGS] = {o->lr,    o->momentum, o->weight_decay,
-                                 o->beta1, o->beta2,    o->epsilon};
-
-    memcpy(names, all, sizeof all);
-    memcpy(values, given, sizeof given);
+    return *(const double *)(const void *)((const char *)o + own_options[setting].at);
 }
 
 /* The next "name=value" of the settings. false: there is none; a value that is no number is NAN. */
@@ -236,13 +239,10 @@ static void check_settings(struct cm_preparation *p, const struct flagged *named
 static void check_flags(struct cm_preparation *p, const struct flagged *named)
 {
     const struct cm_prepare_options *o = p->options;
-    const char *names[FLAGS];
-    double values[FLAGS];
 
-    list_flags(o, names, values);
-    for (size_t i = 0; i < FLAGS; i++)
-        check_flag(p, names[i], values[i], preset_of(named, names[i]),
-                   strncmp(names[i], "beta", 4) == 0 ? 1 : INFINITY);
+    for (size_t i = 0; i < CM_COUNT(own_options); i++)
+        check_flag(p, own_options[i].name, option_of(o, i), preset_of(named, own_options[i].name),
+                   strncmp(own_options[i].name, "beta", 4) == 0 ? 1 : INFINITY);
     if (preset_of(named, "nesterov") > 0 && o->momentum == 0)
         cm_preparation_block(p, "nesterov needs a momentum above 0");
     check_settings(p, named);
@@ -343,18 +343,15 @@ static const struct cm_plan *plan_of_flags(struct cm_preparation *p, const struc
     struct cm_plan_group *group = CM_NEW_ARRAY(p->arena, struct cm_plan_group, count);
     double *from = CM_NEW_ARRAY(p->arena, double, count);
     double *to = CM_NEW_ARRAY(p->arena, double, count);
-    const char *names[FLAGS];
-    double values[FLAGS];
 
     *group = CM_PLAN_GROUP;
-    list_flags(o, names, values);
     for (size_t i = 0; i < cm_group_field_count; i++)
         cm_group_field_set(group, &cm_group_fields[i],
                            cm_preparation_setting(p, cm_group_fields[i].name,
                                                   preset_of(named, cm_group_fields[i].name)));
-    for (size_t i = 0; i < FLAGS; i++)
-        if (!isnan(values[i]))
-            cm_group_field_set(group, cm_group_field_find(names[i]), values[i]);
+    for (size_t i = 0; i < CM_COUNT(own_options); i++)
+        if (!isnan(option_of(o, i)))
+            cm_group_field_set(group, cm_group_field_find(own_options[i].name), option_of(o, i));
     for (size_t i = 0; i < count; i++) { /* by rate, then with and without decay */
         group[i] = group[0];
         if (i >= apart)
