@@ -123,6 +123,24 @@ int64_t cm_str_number_at_end(struct cm_str a)
     return cm_str_to_int64(cm_str_from(a, a.size - cm_str_digits_at_end(a)), &number) ? number : -1;
 }
 
+size_t cm_utf8_put(char *to, uint32_t code)
+{
+    static const uint8_t heads[] = {0, 0xc0, 0xe0, 0xf0};
+    const int more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+
+    to[0] = (char)(heads[more] | code >> 6 * more);
+    for (int i = 1; i <= more; i++)
+        to[i] = (char)(0x80 | (code >> 6 * (more - i) & 0x3f));
+    return (size_t)more + 1;
+}
+
+int cm_hex_digit(char c)
+{
+    return c >= '0' && c <= '9'                     ? c - '0'
+           : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10
+                                                    : -1;
+}
+
 /* Bytes of the well-formed character at the start of text, 0 when there is none. The second byte's
  * range keeps out overlong forms, surrogates and what lies past U+10FFFF. */
 size_t cm_str_character(struct cm_str rest)

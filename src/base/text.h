@@ -56,6 +56,10 @@ size_t cm_str_digits_at_end(struct cm_str a);
 /* The number that a ends with; -1: none, or one that does not fit. */
 int64_t cm_str_number_at_end(struct cm_str a);
 bool cm_str_is_utf8(struct cm_str a);
+/* Writes a character, at most 4 bytes; returns how many. */
+size_t cm_utf8_put(char *to, uint32_t code);
+/* The value of a hexadecimal digit; -1: it is none. */
+int cm_hex_digit(char c);
 /* Bytes of the UTF-8 character that rest, which is not empty, begins with; 0: it is none. */
 size_t cm_str_character(struct cm_str rest);
 

@@ -53,27 +53,13 @@ static bool hex4(const char *at, uint32_t *out)
 {
     *out = 0;
     for (int i = 0; i < 4; i++) {
-        const char c = at[i];
-        const int digit = c >= '0' && c <= '9'   ? c - '0'
-                          : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                          : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                                 : -1;
+        const int digit = cm_hex_digit(at[i]);
+
         if (digit < 0)
             return false;
         *out = *out << 4 | (uint32_t)digit;
     }
     return true;
-}
-
-static char *put_utf8(char *to, uint32_t code)
-{
-    const int more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-    static const uint8_t lead[] = {0, 0xc0, 0xe0, 0xf0};
-
-    *to++ = (char)(lead[more] | code >> 6 * more);
-    for (int i = more - 1; i >= 0; i--)
-        *to++ = (char)(0x80 | (code >> 6 * i & 0x3f));
-    return to;
 }
 
 /* \uXXXX, two of them for characters past 16 bits; at is behind the 'u'. */
@@ -110,7 +96,7 @@ static enum cm_status escape(struct cm_json *json, char **to)
     if (c != 'u')
         return broken(json, "has an unknown escape");
     CM_TRY(unicode_escape(json, &code));
-    *to = put_utf8(*to, code);
+    *to += cm_utf8_put(*to, code);
     return CM_OK;
 }
 

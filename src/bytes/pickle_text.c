@@ -34,24 +34,6 @@ struct cm_str cm_pickle_digits(struct cm_arena *arena, struct cm_str bytes)
     return (struct cm_str){at, (size_t)(end - at)};
 }
 
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9'                     ? c - '0'
-           : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10
-                                                    : -1;
-}
-
-static char *put_utf8(char *to, uint32_t c)
-{
-    static const uint8_t heads[] = {0, 0xc0, 0xe0, 0xf0};
-    const int more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
-
-    *to++ = (char)(heads[more] | c >> 6 * more);
-    for (int i = more - 1; i >= 0; i--)
-        *to++ = (char)(0x80 | (c >> 6 * i & 0x3f));
-    return to;
-}
-
 enum cm_status cm_pickle_unescape(struct cm_arena *arena, struct cm_str in, bool is_string,
                                   struct cm_str *out, struct cm_error *err)
 {
@@ -73,7 +55,7 @@ enum cm_status cm_pickle_unescape(struct cm_arena *arena, struct cm_str in, bool
             c = 0;
             i++;
             for (int k = 0; k < digits; k++, i++) {
-                const int digit = i + 1 < in.size ? hex_digit(in.data[i + 1]) : -1;
+                const int digit = i + 1 < in.size ? cm_hex_digit(in.data[i + 1]) : -1;
                 if (digit < 0 || c > 0x10ffff)
                     return cm_fail(err, CM_BAD_MODEL, "an escape in a text is broken");
                 c = c << 4 | (uint32_t)digit;
@@ -87,7 +69,7 @@ enum cm_status cm_pickle_unescape(struct cm_arena *arena, struct cm_str in, bool
         if (is_string)
             *to++ = (char)c;
         else
-            to = put_utf8(to, c);
+            to += cm_utf8_put(to, c);
     }
     *out = (struct cm_str){text, (size_t)(to - text)};
     return CM_OK;

@@ -39,20 +39,6 @@ static void reorder(const struct cm_npy_header *header, const uint8_t *from, uin
     }
 }
 
-static size_t put_utf8(char *to, uint32_t code)
-{
-    if (code < 0x80) {
-        to[0] = (char)code;
-        return 1;
-    }
-    const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-    static const uint8_t lead[] = {0, 0xc0, 0xe0, 0xf0};
-    to[0] = (char)(lead[more] | code >> 6 * more);
-    for (int i = 1; i <= more; i++)
-        to[i] = (char)(0x80 | (code >> 6 * (more - i) & 0x3f));
-    return (size_t)more + 1;
-}
-
 /* Strings are padded with NUL up to the width; UTF-8 takes no more room than UTF-32. */
 static enum cm_status wide_string(const uint8_t *from, size_t width, char *to, struct cm_str *out,
                                   struct cm_error *err)
@@ -65,7 +51,7 @@ static enum cm_status wide_string(const uint8_t *from, size_t width, char *to, s
         memcpy(&code, from + at, 4);
         if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
             return cm_fail(err, CM_BAD_MODEL, "a string holds %#x, which is not a character", code);
-        size += put_utf8(to + size, code);
+        size += cm_utf8_put(to + size, code);
         if (code)
             text = size;
     }
