@@ -4,6 +4,7 @@
 #define CM_IO_ARRAY_FORMATS_H
 
 #include "base/file.h"
+#include "bytes/zip.h"
 #include "io/arrays.h"
 #include "io/safetensors.h"
 
@@ -53,10 +54,7 @@ bool cm_arrays_wants(struct cm_arena *arena, const struct cm_arrays_options *opt
 struct cm_npz_member {
     size_t count;       /* of the file's members */
     struct cm_str name; /* without its ending */
-    struct cm_str packed;
-    bool deflated;
-    size_t size; /* unpacked; for deflated ones what the directory says */
-    uint32_t crc;
+    struct cm_zip_member zip;
 };
 
 typedef enum cm_status cm_npz_visit_fn(void *arg, const struct cm_npz_member *member,

@@ -5,21 +5,6 @@
 
 #include "base/map.h"
 #include "base/number.h"
-#include "bytes/zip.h"
-
-static enum cm_status visit_member(struct cm_zip *zip, struct cm_zip_member *member,
-                                   struct cm_str name, cm_npz_visit_fn *visit, void *arg,
-                                   struct cm_error *err)
-{
-    CM_TRY(cm_zip_locate(zip, member, err));
-    const struct cm_npz_member found = {.count = (size_t)zip->count,
-                                        .name = name,
-                                        .packed = member->packed,
-                                        .deflated = member->deflated,
-                                        .size = member->size,
-                                        .crc = member->crc};
-    return visit(arg, &found, err);
-}
 
 enum cm_status cm_npz_walk(struct cm_arena *arena, struct cm_str bytes, size_t limit,
                            cm_npz_visit_fn *visit, void *arg, struct cm_error *err)
@@ -29,18 +14,21 @@ enum cm_status cm_npz_walk(struct cm_arena *arena, struct cm_str bytes, size_t l
 
     CM_TRY(cm_zip_open(bytes, limit, &zip, err));
     for (uint64_t i = 0; i < zip.count; i++) {
-        struct cm_zip_member member;
+        struct cm_npz_member member = {.count = (size_t)zip.count};
 
-        CM_TRY(cm_zip_next(&zip, &member, err));
-        struct cm_str name = member.name;
+        CM_TRY(cm_zip_next(&zip, &member.zip, err));
+        struct cm_str name = member.zip.name;
         if (!cm_str_ends(name, ".npy"))
             return cm_fail(err, CM_BAD_MODEL, "its member '%.*s' is not a .npy file",
                            CM_STR_FMT(name));
         name.size -= 4;
         if (!cm_map_add(&names, arena, name))
             return cm_fail(err, CM_BAD_MODEL, "it has two arrays '%.*s'", CM_STR_FMT(name));
-        CM_TRY(cm_error_context(err, visit_member(&zip, &member, name, visit, arg, err),
-                                "array '%.*s'", CM_STR_FMT(name)));
+        member.name = name;
+        enum cm_status status = cm_zip_locate(&zip, &member.zip, err);
+        if (!status)
+            status = visit(arg, &member, err);
+        CM_TRY(cm_error_context(err, status, "array '%.*s'", CM_STR_FMT(name)));
     }
     return CM_OK;
 }
@@ -48,14 +36,14 @@ enum cm_status cm_npz_walk(struct cm_arena *arena, struct cm_str bytes, size_t l
 enum cm_status cm_npz_header(struct cm_arena *scratch, const struct cm_npz_member *member,
                              struct cm_npy_header *out, struct cm_error *err)
 {
-    if (!member->deflated)
-        return cm_npy_read_header(member->packed, member->size, out, err);
-    const size_t room = cm_min_size(CM_NPY_HEADER_MAX, member->size);
+    if (!member->zip.deflated)
+        return cm_npy_read_header(member->zip.packed, member->zip.size, out, err);
+    const size_t room = cm_min_size(CM_NPY_HEADER_MAX, member->zip.size);
     uint8_t *head = cm_arena_alloc(scratch, room);
     size_t got = 0;
 
-    CM_TRY(cm_inflate_head(member->packed, head, room, &got, err));
-    return cm_npy_read_header((struct cm_str){(const char *)head, got}, member->size, out, err);
+    CM_TRY(cm_inflate_head(member->zip.packed, head, room, &got, err));
+    return cm_npy_read_header((struct cm_str){(const char *)head, got}, member->zip.size, out, err);
 }
 
 /* What parsing into memory needs to know at each member. */
@@ -69,22 +57,22 @@ static enum cm_status load_member(void *arg, const struct cm_npz_member *member,
                                   struct cm_error *err)
 {
     const struct parse *parse = arg;
-    struct cm_str bytes = member->packed;
+    struct cm_str bytes = member->zip.packed;
     struct cm_npy_header header;
     struct cm_tensor tensor;
 
     if (!cm_arrays_wants(parse->arena, parse->options, member->name, member->count, parse->out))
         return CM_OK;
     CM_TRY(cm_npz_header(parse->arena, member, &header, err));
-    if (member->deflated) {
+    if (member->zip.deflated) {
         struct cm_tensor room;
 
-        CM_TRY(
-            cm_arrays_tensor(parse->arena, CM_UINT8, &CM_SHAPE((int64_t)member->size), &room, err));
-        CM_TRY(cm_inflate(member->packed, room.data, member->size, err));
-        bytes = (struct cm_str){room.data, member->size};
+        CM_TRY(cm_arrays_tensor(parse->arena, CM_UINT8, &CM_SHAPE((int64_t)member->zip.size), &room,
+                                err));
+        CM_TRY(cm_inflate(member->zip.packed, room.data, member->zip.size, err));
+        bytes = (struct cm_str){room.data, member->zip.size};
     }
-    if (cm_crc32(0, bytes.data, bytes.size) != member->crc)
+    if (cm_crc32(0, bytes.data, bytes.size) != member->zip.crc)
         return cm_fail(err, CM_BAD_MODEL, "its check sum is wrong: the file is damaged");
     CM_TRY(cm_npy_read_header(bytes, bytes.size, &header, err));
     CM_TRY(cm_npy_read_data(parse->arena, &header, (const uint8_t *)bytes.data + header.data_offset,

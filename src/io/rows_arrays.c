@@ -53,8 +53,8 @@ static enum cm_status unpack(struct cm_arena *arena, const struct cm_npz_member 
 {
     struct unpacking unpacking = {cm_spool_new(arena, 0), 0};
 
-    CM_TRY(cm_inflate_stream(member->packed, member->size, keep_piece, &unpacking, err));
-    if (unpacking.crc != member->crc)
+    CM_TRY(cm_inflate_stream(member->zip.packed, member->zip.size, keep_piece, &unpacking, err));
+    if (unpacking.crc != member->zip.crc)
         return cm_fail(err, CM_BAD_MODEL, "its check sum is wrong: the file is damaged");
     return cm_spool_finish(unpacking.spool, out, err);
 }
@@ -64,11 +64,11 @@ static enum cm_status add_member(void *arg, const struct cm_npz_member *member,
                                  struct cm_error *err)
 {
     const struct visit *visit = arg;
-    struct cm_str bytes = member->packed;
+    struct cm_str bytes = member->zip.packed;
     struct cm_npy_header header;
 
     CM_TRY(cm_npz_header(visit->arena, member, &header, err));
-    if (member->deflated) {
+    if (member->zip.deflated) {
         CM_TRY(unpack(visit->arena, member, &bytes, err));
         CM_TRY(cm_npy_read_header(bytes, bytes.size, &header, err));
     }
