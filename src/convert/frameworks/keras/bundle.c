@@ -7,7 +7,6 @@
 #include "base/number.h"
 #include "bytes/byte_buffer.h"
 #include "bytes/leveldb.h"
-#include "onnx/wire.h"
 
 enum {
     SHARDS_MAX = 1 << 16,
@@ -69,32 +68,11 @@ struct reading {
 
 /* ---- messages ---- */
 
-static struct cm_str bytes_of(const struct cm_wire_field *field)
-{
-    return (struct cm_str){(const char *)field->data, field->size};
-}
-
-/* The number that is field 1 of a message, or `number`; 0 when it is absent. */
-static bool read_number(struct cm_str message, uint32_t number, uint64_t *out)
-{
-    struct cm_wire at = cm_wire_over(message);
-    struct cm_wire_field field;
-
-    *out = 0;
-    while (at.at < at.end) {
-        if (cm_wire_next(&at, &field))
-            return false;
-        if (field.number == number && field.type == CM_WIRE_VARINT)
-            *out = field.value;
-    }
-    return true;
-}
-
 static bool read_shape(struct cm_str message, struct cm_shape *out)
 {
     struct cm_wire at = cm_wire_over(message);
     struct cm_wire_field field;
-    uint64_t size;
+    struct cm_bundle_fields dim;
 
     *out = CM_SCALAR;
     while (at.at < at.end) {
@@ -102,8 +80,9 @@ static bool read_shape(struct cm_str message, struct cm_shape *out)
             return false;
         if (field.number != 2 || field.type != CM_WIRE_BYTES)
             continue;
-        if (!read_number(bytes_of(&field), 1, &size) || size > (uint64_t)CM_MAX_DIM ||
-            !cm_shape_insert(out, out->rank, (int64_t)size))
+        if (!cm_bundle_read_fields(cm_bundle_field_text(&field), &dim) ||
+            dim.numbers[1] > (uint64_t)CM_MAX_DIM ||
+            !cm_shape_insert(out, out->rank, (int64_t)dim.numbers[1]))
             return false;
     }
     return true;
@@ -111,11 +90,12 @@ static bool read_shape(struct cm_str message, struct cm_shape *out)
 
 static enum cm_status read_header(struct reading *r, struct cm_str value, struct cm_error *err)
 {
-    uint64_t endianness;
+    struct cm_bundle_fields header;
 
-    if (!read_number(value, 1, &r->bundle->shards) || !read_number(value, 2, &endianness))
+    if (!cm_bundle_read_fields(value, &header))
         return cm_fail(err, CM_BAD_MODEL, "its header is broken");
-    if (endianness != 0)
+    r->bundle->shards = header.numbers[1];
+    if (header.numbers[2] != 0)
         return cm_fail(err, CM_UNSUPPORTED, "its numbers are big-endian");
     if (r->bundle->shards < 1 || r->bundle->shards > SHARDS_MAX)
         return cm_fail(err, CM_BAD_MODEL, "it says that it has %llu files of data",
@@ -138,13 +118,13 @@ static bool read_row(struct reading *r, struct cm_str value, struct row *row)
             numbers[field.number])
             *numbers[field.number] = field.value;
         else if (field.type == CM_WIRE_BYTES && field.number == 2) {
-            if (!read_shape(bytes_of(&field), &row->shape))
+            if (!read_shape(cm_bundle_field_text(&field), &row->shape))
                 return false;
         } else if (field.type == CM_WIRE_FIXED32 && field.number == 6) {
             memcpy(&row->crc, field.data, sizeof row->crc);
             row->has_crc = true;
         } else if (field.type == CM_WIRE_BYTES && field.number == 7)
-            *CM_PUSH(r->arena, &row->slices) = bytes_of(&field);
+            *CM_PUSH(r->arena, &row->slices) = cm_bundle_field_text(&field);
     }
     return true;
 }
@@ -303,15 +283,16 @@ static bool read_slice(const struct row *row, struct cm_str slice, struct cm_sav
 
     begin_key(key, row->key, row->shape.rank);
     while (at.at < at.end) {
-        uint64_t start, length;
+        struct cm_bundle_fields extent;
 
         if (cm_wire_next(&at, &field))
             return false;
         if (field.number != 1 || field.type != CM_WIRE_BYTES)
             continue;
-        if (axis == row->shape.rank || !read_number(bytes_of(&field), 1, &start) ||
-            !read_number(bytes_of(&field), 2, &length))
+        if (axis == row->shape.rank ||
+            !cm_bundle_read_fields(cm_bundle_field_text(&field), &extent))
             return false;
+        const uint64_t start = extent.numbers[1], length = extent.numbers[2];
         const int64_t dim = row->shape.dims[axis];
         const bool is_whole = length == 0; /* absent, and so the start is 0 */
         if (start > (uint64_t)dim || length > (uint64_t)dim - start)

@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "convert/format.h"
+#include "onnx/wire.h"
 
 #define CM_BUNDLE_GRAPH_KEY "_CHECKPOINTABLE_OBJECT_GRAPH"
 #define CM_BUNDLE_SUFFIX    "/.ATTRIBUTES/VARIABLE_VALUE"
@@ -34,6 +35,18 @@ enum cm_status cm_bundle_read(struct cm_saved_place *place, struct cm_str prefix
 const struct cm_bundle_entry *cm_bundle_find(const struct cm_bundle *bundle, struct cm_str key);
 /* TensorFlow's number of a type, 0 when it has none. */
 uint64_t cm_bundle_type(enum cm_dtype dtype);
+
+/* A message of numbers and texts: fields 1 to 3, the last of each. false: it is broken. */
+struct cm_bundle_fields {
+    uint64_t numbers[4];
+    struct cm_str texts[4];
+};
+bool cm_bundle_read_fields(struct cm_str message, struct cm_bundle_fields *out);
+/* The contents of a field. */
+static inline struct cm_str cm_bundle_field_text(const struct cm_wire_field *field)
+{
+    return (struct cm_str){(const char *)field->data, field->size};
+}
 
 /* ---- the graph of objects ---- */
 

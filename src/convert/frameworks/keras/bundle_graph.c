@@ -4,36 +4,23 @@
 #include "bytes/byte_buffer.h"
 #include "convert/frameworks/keras/bundle.h"
 
-#include "onnx/wire.h"
-
 enum { PATH_MAX_SIZE = 1000 };
 
 /* ---- reading ---- */
 
-static struct cm_str bytes_of(const struct cm_wire_field *field)
-{
-    return (struct cm_str){(const char *)field->data, field->size};
-}
-
-/* A message of numbers and texts: fields 1 to 3 of either kind. */
-struct small {
-    uint64_t numbers[4];
-    struct cm_str texts[4];
-};
-
-static bool read_small(struct cm_str message, struct small *out)
+bool cm_bundle_read_fields(struct cm_str message, struct cm_bundle_fields *out)
 {
     struct cm_wire at = cm_wire_over(message);
     struct cm_wire_field field;
 
-    *out = (struct small){0};
+    *out = (struct cm_bundle_fields){0};
     while (at.at < at.end) {
         if (cm_wire_next(&at, &field))
             return false;
         if (field.number < CM_COUNT(out->numbers) && field.type == CM_WIRE_VARINT)
             out->numbers[field.number] = field.value;
         else if (field.number < CM_COUNT(out->texts) && field.type == CM_WIRE_BYTES)
-            out->texts[field.number] = bytes_of(&field);
+            out->texts[field.number] = cm_bundle_field_text(&field);
     }
     return true;
 }
@@ -43,14 +30,14 @@ static bool read_node(struct cm_arena *arena, struct cm_str message, size_t coun
 {
     struct cm_wire at = cm_wire_over(message);
     struct cm_wire_field field;
-    struct small small;
+    struct cm_bundle_fields small;
 
     while (at.at < at.end) {
         if (cm_wire_next(&at, &field))
             return false;
         if (field.type != CM_WIRE_BYTES || field.number < 1 || field.number > 3)
             continue;
-        if (!read_small(bytes_of(&field), &small))
+        if (!cm_bundle_read_fields(cm_bundle_field_text(&field), &small))
             return false;
         const uint64_t *id = small.numbers;
         if (field.number == 1) {
@@ -118,7 +105,7 @@ enum cm_status cm_bundle_graph_parse(struct cm_arena *arena, struct cm_str bytes
         if (cm_wire_next(&at, &field))
             return cm_fail(err, CM_BAD_MODEL, "its graph of objects is broken");
         if (field.number == 1 && field.type == CM_WIRE_BYTES)
-            *CM_PUSH(arena, &nodes) = bytes_of(&field);
+            *CM_PUSH(arena, &nodes) = cm_bundle_field_text(&field);
     }
     if (nodes.count == 0)
         return cm_fail(err, CM_BAD_MODEL, "its graph of objects is empty");
