@@ -117,8 +117,8 @@ static enum cm_status open_saved(void *arg, struct cm_arena *scratch, struct cm_
 
     cm_arena_init(arena, scratch->guard);
     CM_TRY(cm_api_options(&options, sizeof options, call->given, err));
-    CM_TRY(cm_saved_open_with(arena, call->path, options.allow_links ? CM_FOLLOW_LINKS : 0,
-                              &out->saved, err));
+    CM_TRY(cm_saved_open(arena, call->path, options.allow_links ? CM_FOLLOW_LINKS : 0, &out->saved,
+                         err));
     const struct cm_saved *saved = out->saved;
     tell_summary(out);
     out->tensors = CM_NEW_ARRAY(arena, struct cameo_saved_tensor, saved->entries.count + 1);

@@ -108,8 +108,8 @@ static enum cm_status refuse_links(const struct cm_saved_place *place, struct cm
     return CM_OK;
 }
 
-enum cm_status cm_saved_open_with(struct cm_arena *arena, const char *path, unsigned flags,
-                                  struct cm_saved **out, struct cm_error *err)
+enum cm_status cm_saved_open(struct cm_arena *arena, const char *path, unsigned flags,
+                             struct cm_saved **out, struct cm_error *err)
 {
     struct cm_saved_place place;
 
@@ -129,10 +129,4 @@ enum cm_status cm_saved_open_with(struct cm_arena *arena, const char *path, unsi
     CM_TRY(cm_error_context(err, best->read(&place, saved, err), "%.600s", path));
     cm_place_tell(&place, saved);
     return CM_OK;
-}
-
-enum cm_status cm_saved_open(struct cm_arena *arena, const char *path, struct cm_saved **out,
-                             struct cm_error *err)
-{
-    return cm_saved_open_with(arena, path, 0, out, err);
 }

@@ -84,10 +84,7 @@ const struct cm_format *cm_format_of(struct cm_saved_place *place, const struct 
 
 /* Recognizes and reads. Fails with one sentence that says what the path looks like when nobody
  * knows it. Files of a folder may be behind links if flags say CM_FOLLOW_LINKS. */
-enum cm_status cm_saved_open_with(struct cm_arena *arena, const char *path, unsigned flags,
-                                  struct cm_saved **out, struct cm_error *err) CM_MUST_CHECK;
-/* The same without links. */
-enum cm_status cm_saved_open(struct cm_arena *arena, const char *path, struct cm_saved **out,
-                             struct cm_error *err) CM_MUST_CHECK;
+enum cm_status cm_saved_open(struct cm_arena *arena, const char *path, unsigned flags,
+                             struct cm_saved **out, struct cm_error *err) CM_MUST_CHECK;
 
 #endif

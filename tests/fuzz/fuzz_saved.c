@@ -82,7 +82,7 @@ static enum cm_status open_saved(struct cm_guard *guard, void *arg)
     struct cm_saved *saved;
 
     cm_arena_init(&arena, guard);
-    const enum cm_status status = cm_saved_open(&arena, input->path, &saved, &input->err);
+    const enum cm_status status = cm_saved_open(&arena, input->path, 0, &saved, &input->err);
     if (!status)
         import(&arena, saved, input);
     cm_arena_release(&arena);

@@ -54,7 +54,7 @@ static enum cm_status import_checkpoint(void *arg, struct cm_arena *scratch, str
                                                     .settings = o.settings,
                                                     .weights_only = o.weights_only,
                                                     .partial = o.partial};
-    CM_TRY(cm_saved_open_with(arena, call->path, o.allow_links ? CM_FOLLOW_LINKS : 0, &saved, err));
+    CM_TRY(cm_saved_open(arena, call->path, o.allow_links ? CM_FOLLOW_LINKS : 0, &saved, err));
     const enum cm_status status =
         cm_saved_import(arena, call->model->file, saved, &options, &report, err);
     call->report = CM_NEW(arena, struct cameo_import_report);

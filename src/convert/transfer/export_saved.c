@@ -83,12 +83,6 @@ static enum cm_status gather_for(struct cm_arena *arena, const struct cm_model_f
     return CM_OK;
 }
 
-enum cm_status cm_export_gather(struct cm_arena *arena, const struct cm_model_file *file,
-                                struct cm_saved **out, struct cm_error *err)
-{
-    return cm_gather(arena, file, (struct cm_gathering){0}, out, err);
-}
-
 enum cm_status cm_export(struct cm_arena *arena, const struct cm_model_file *file, const char *path,
                          const struct cm_checkpoint_export *options,
                          struct cm_export_report *report, struct cm_error *err)

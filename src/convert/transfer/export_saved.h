@@ -20,13 +20,6 @@ struct cm_export_report {
     struct cm_saved_texts notes;  /* sentences: what the receiver must know or set himself */
 };
 
-/* What the model holds as if a framework had saved it: weights under the framework's names with the
- * exporter's changes undone, slots, groups, schedule, position. For a model that was never
- * imported: its initializers by their own names, the optimizer as prepare wrote it. Bytes stay the
- * model's. What the optimizer is may be unknown: then has_optimizer is false, and `missing` says
- * so. */
-enum cm_status cm_export_gather(struct cm_arena *arena, const struct cm_model_file *file,
-                                struct cm_saved **out, struct cm_error *err) CM_MUST_CHECK;
 /* Gathers and writes; path NULL: only gathers, and tells what would be written. A format of another
  * framework than the training came from gets the tensors as the graph has them, and the optimizer
  * if its arithmetic is expressible there. */
@@ -50,6 +43,11 @@ struct cm_gathering {
     bool originals; /* under the names and in the layouts that PyTorch's exporters recorded .. */
     struct cm_saved_texts *notes; /* .. and what is left out: sentences */
 };
+/* What the model holds as if a framework had saved it: weights under the framework's names with the
+ * exporter's changes undone, slots, groups, schedule, position. For a model that was never
+ * imported: its initializers by their own names, the optimizer as prepare wrote it. Bytes stay the
+ * model's. What the optimizer is may be unknown: then has_optimizer is false, and `missing` says
+ * so. */
 enum cm_status cm_gather(struct cm_arena *arena, const struct cm_model_file *file,
                          struct cm_gathering how, struct cm_saved **out,
                          struct cm_error *err) CM_MUST_CHECK;

@@ -28,7 +28,7 @@ static void reads_adam(struct cm_arena *arena)
     struct cm_saved *saved;
     struct cm_error err;
 
-    CHECK_OK(cm_saved_open(arena, CHECKPOINTS "tensorflow-adam", &saved, &err), &err);
+    CHECK_OK(cm_saved_open(arena, CHECKPOINTS "tensorflow-adam", 0, &saved, &err), &err);
     CHECK_STRING(saved->system, "TensorFlow");
     CHECK_INT(saved->entries.count, 18);
     CHECK_INT(saved->step, 10);
@@ -56,7 +56,7 @@ static void reads_sharded(struct cm_arena *arena)
     struct cm_saved *saved;
     struct cm_error err;
 
-    CHECK_OK(cm_saved_open(arena, CHECKPOINTS "tensorflow-sharded/ckpt-1", &saved, &err), &err);
+    CHECK_OK(cm_saved_open(arena, CHECKPOINTS "tensorflow-sharded/ckpt-1", 0, &saved, &err), &err);
     const struct cm_saved_entry *weight =
         cm_saved_find(saved, CM_SAVED_WEIGHT, CM_STR("model/logits_kernel"), NULL);
     check_ends(weight, 0x1.ad2624p-5, -0x1.1c86dcp-2);
@@ -127,7 +127,7 @@ static enum cm_status open_changed(struct cm_arena *arena, bool data, size_t at,
         CHECK_OK(cm_save_commit(&save, err), err);
         cm_mapping_release(&file);
     }
-    const enum cm_status status = cm_saved_open(arena, folder.path, &saved, err);
+    const enum cm_status status = cm_saved_open(arena, folder.path, 0, &saved, err);
     folder_remove(&folder);
     return status;
 }

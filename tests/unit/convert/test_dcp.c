@@ -51,7 +51,7 @@ static void round_trip(struct cm_arena *arena)
     CHECK_OK(cm_dcp_write(example(arena), path, &err), &err);
     CHECK_INT(folder_count(&folder), 1);
     CHECK_FAILS(cm_dcp_write(example(arena), path, &err), CM_BAD_ARGUMENT, &err, path);
-    CHECK_OK(cm_saved_open(arena, path, &saved, &err), &err);
+    CHECK_OK(cm_saved_open(arena, path, 0, &saved, &err), &err);
     CHECK_INT(saved->entries.count, 2);
     CHECK_INT(saved->step, 7);
     CHECK_INT(saved->epoch, 2);
@@ -73,10 +73,10 @@ static void round_trip(struct cm_arena *arena)
     CHECK(out[0] == 0 && out[5] == 5);
     /* a file that is shorter than .metadata says */
     folder_write(&folder, "checkpoint/__0_0.distcp", "short");
-    CHECK_FAILS(cm_saved_open(arena, path, &saved, &err), CM_BAD_MODEL, &err,
+    CHECK_FAILS(cm_saved_open(arena, path, 0, &saved, &err), CM_BAD_MODEL, &err,
                 "__0_0.distcp has 5 bytes, expected an item at 0");
     folder_write(&folder, "checkpoint/.metadata", "N.");
-    CHECK_FAILS(cm_saved_open(arena, path, &saved, &err), CM_BAD_MODEL, &err,
+    CHECK_FAILS(cm_saved_open(arena, path, 0, &saved, &err), CM_BAD_MODEL, &err,
                 "is not that of torch.distributed.checkpoint");
     folder_remove(&folder);
 }

@@ -32,7 +32,7 @@ static void reads(struct cm_arena *arena)
     struct cm_saved *saved;
     struct cm_error err;
 
-    CHECK_OK(cm_saved_open(arena, CHECKPOINTS "deepspeed-zero2", &saved, &err), &err);
+    CHECK_OK(cm_saved_open(arena, CHECKPOINTS "deepspeed-zero2", 0, &saved, &err), &err);
     CHECK_STRING(saved->system, "DeepSpeed");
     CHECK_INT(saved->entries.count, 18);
     CHECK_INT(saved->groups.count, 2);
@@ -46,7 +46,8 @@ static void reads(struct cm_arena *arena)
     check_ends(saved, "fc2.weight", "exp_avg_sq", 7.620914402650669e-05F, 8.349424751941115e-05F);
     check_ends(saved, "head.bias", "exp_avg_sq", 0.01072626281529665F, 0.004956797696650028F);
 
-    CHECK_OK(cm_saved_open(arena, CHECKPOINTS "deepspeed-zero3/global_step8", &saved, &err), &err);
+    CHECK_OK(cm_saved_open(arena, CHECKPOINTS "deepspeed-zero3/global_step8", 0, &saved, &err),
+             &err);
     CHECK_INT(saved->entries.count, 18);
     CHECK_INT(saved->schedule_known, CM_SCHEDULE_NONE);
     CHECK(saved->clip.limit == 1);
@@ -71,16 +72,16 @@ static void misses(struct cm_arena *arena)
     folder_make(&folder);
     folder_write(&folder, name, "x");
     folder_path(&folder, "", path);
-    CHECK_FAILS(cm_saved_open(arena, path, &saved, &err), CM_BAD_MODEL, &err,
+    CHECK_FAILS(cm_saved_open(arena, path, 0, &saved, &err), CM_BAD_MODEL, &err,
                 "it is not a file of torch.save");
     folder_write(&folder, "zero_pp_rank_1_mp_rank_00_optim_states.pt", "x");
-    CHECK_FAILS(cm_saved_open(arena, path, &saved, &err), CM_BAD_MODEL, &err,
+    CHECK_FAILS(cm_saved_open(arena, path, 0, &saved, &err), CM_BAD_MODEL, &err,
                 "the optimizer's file of rank 0 is missing");
     folder_write(&folder, "zero_pp_rank_0_mp_rank_01_optim_states.pt", "x");
-    CHECK_FAILS(cm_saved_open(arena, path, &saved, &err), CM_UNSUPPORTED, &err,
+    CHECK_FAILS(cm_saved_open(arena, path, 0, &saved, &err), CM_UNSUPPORTED, &err,
                 "tensor parallelism");
     folder_write(&folder, "latest", "elsewhere\n");
-    CHECK_FAILS(cm_saved_open(arena, path, &saved, &err), CM_BAD_MODEL, &err,
+    CHECK_FAILS(cm_saved_open(arena, path, 0, &saved, &err), CM_BAD_MODEL, &err,
                 "'elsewhere/' holds no file of weights");
     folder_remove(&folder);
 }

@@ -59,7 +59,7 @@ static void by_flags(struct cm_arena *arena)
     struct cm_saved *saved;
     struct cm_error err = {0};
 
-    CHECK_OK(cm_export_gather(arena, file, &saved, &err), &err);
+    CHECK_OK(cm_gather(arena, file, (struct cm_gathering){0}, &saved, &err), &err);
     CHECK(saved->has_optimizer);
     CHECK_INT(saved->rule, CM_RULE_ADAM);
     CHECK_STR(saved->optimizer, "AdamW");
@@ -86,15 +86,19 @@ static void momentum(struct cm_arena *arena)
     struct cm_saved *saved;
     struct cm_error err = {0};
 
-    CHECK_OK(cm_export_gather(arena, prepared(arena, "nesterov"), &saved, &err), &err);
+    CHECK_OK(cm_gather(arena, prepared(arena, "nesterov"), (struct cm_gathering){0}, &saved, &err),
+             &err);
     CHECK_INT(saved->rule, CM_RULE_SGD);
     CHECK_INT(saved->groups.items[0].settings.nesterov, 1);
     CHECK(find(saved, "w", "momentum_buffer"));
-    CHECK_OK(cm_export_gather(arena, prepared(arena, "rmsprop"), &saved, &err), &err);
+    CHECK_OK(cm_gather(arena, prepared(arena, "rmsprop"), (struct cm_gathering){0}, &saved, &err),
+             &err);
     CHECK_INT(saved->rule, CM_RULE_RMSPROP);
-    CHECK_OK(cm_export_gather(arena, prepared(arena, "adagrad"), &saved, &err), &err);
+    CHECK_OK(cm_gather(arena, prepared(arena, "adagrad"), (struct cm_gathering){0}, &saved, &err),
+             &err);
     CHECK_INT(saved->rule, CM_RULE_ADAGRAD);
-    CHECK_OK(cm_export_gather(arena, prepared(arena, "sgd"), &saved, &err), &err);
+    CHECK_OK(cm_gather(arena, prepared(arena, "sgd"), (struct cm_gathering){0}, &saved, &err),
+             &err);
     CHECK_INT(saved->rule, CM_RULE_SGD);
     CHECK_INT(saved->entries.count, 2);
 }
@@ -145,7 +149,7 @@ static void undone(struct cm_arena *arena)
     struct cm_saved *saved;
     struct cm_error err = {0};
 
-    CHECK_OK(cm_export_gather(arena, imported(arena), &saved, &err), &err);
+    CHECK_OK(cm_gather(arena, imported(arena), (struct cm_gathering){0}, &saved, &err), &err);
     check_floats(find(saved, "fc.weight", NULL), weight, 6);
     check_floats(find(saved, "fc.bias", NULL), bias, 3);
     const struct cm_saved_entry *slot = find(saved, "fc.weight", "exp_avg");

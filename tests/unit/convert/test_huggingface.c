@@ -79,7 +79,7 @@ static void round_trip(struct cm_arena *arena)
         folder_make(&folder);
         folder_path(&folder, "out", path);
         CHECK_OK(format_named(cases[i].format)->write(example(arena), path, &err), &err);
-        CHECK_OK(cm_saved_open(arena, path, &again, &err), &err);
+        CHECK_OK(cm_saved_open(arena, path, 0, &again, &err), &err);
         CHECK_STRING(again->system, cases[i].system);
         CHECK_INT(again->missing.count + again->unknown.count, 0);
         CHECK_STR(again->optimizer, "AdamW");
@@ -126,16 +126,16 @@ static void sharded(struct cm_arena *arena)
           fclose(file) == 0);
     folder_write(&folder, "model.safetensors.index.json",
                  "{\"weight_map\": {\"a\": \"model-00001-of-00002.safetensors\"}}");
-    CHECK_OK(cm_saved_open(arena, folder.path, &saved, &err), &err);
+    CHECK_OK(cm_saved_open(arena, folder.path, 0, &saved, &err), &err);
     CHECK_INT(saved->entries.count, 1);
     folder_write(&folder, "model.safetensors.index.json",
                  "{\"weight_map\": {\"a\": \"model-00001-of-00002.safetensors\", \"b\": "
                  "\"model-00001-of-00002.safetensors\"}}");
-    CHECK_FAILS(cm_saved_open(arena, folder.path, &saved, &err), CM_BAD_MODEL, &err,
+    CHECK_FAILS(cm_saved_open(arena, folder.path, 0, &saved, &err), CM_BAD_MODEL, &err,
                 "none of its files has the tensor \"b\"");
     folder_write(&folder, "model.safetensors.index.json",
                  "{\"weight_map\": {\"a\": \"../../etc/passwd\"}}");
-    CHECK(cm_saved_open(arena, folder.path, &saved, &err) != CM_OK);
+    CHECK(cm_saved_open(arena, folder.path, 0, &saved, &err) != CM_OK);
     folder_remove(&folder);
 }
 

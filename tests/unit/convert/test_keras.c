@@ -26,7 +26,7 @@ static void reads_weights(struct cm_arena *arena)
     struct cm_saved *saved;
     struct cm_error err;
 
-    CHECK_OK(cm_saved_open(arena, CHECKPOINTS "keras-adamw.weights.h5", &saved, &err), &err);
+    CHECK_OK(cm_saved_open(arena, CHECKPOINTS "keras-adamw.weights.h5", 0, &saved, &err), &err);
     check_ends(cm_saved_find(saved, CM_SAVED_WEIGHT, CM_STR("mlp/fc2/kernel"), NULL), 0x1.8debe8p-2,
                0x1.b9cff4p-2);
     check_ends(cm_saved_find(saved, CM_SAVED_SLOT, CM_STR("mlp/fc2/kernel"), "exp_avg_sq"),
@@ -49,7 +49,7 @@ static void reads_archive(struct cm_arena *arena)
     struct cm_saved *saved;
     struct cm_error err;
 
-    CHECK_OK(cm_saved_open(arena, CHECKPOINTS "keras-sgd.keras", &saved, &err), &err);
+    CHECK_OK(cm_saved_open(arena, CHECKPOINTS "keras-sgd.keras", 0, &saved, &err), &err);
     check_ends(cm_saved_find(saved, CM_SAVED_WEIGHT, CM_STR("conv2/kernel"), NULL), 0x1.bbe7b6p-3,
                0x1.3c11e0p-5);
     check_ends(cm_saved_find(saved, CM_SAVED_SLOT, CM_STR("conv2/kernel"), "momentum_buffer"),
