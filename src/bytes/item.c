@@ -5,6 +5,7 @@
 #include "bytes/saved_tensor.h"
 
 #include <math.h>
+#include <stdarg.h>
 
 const struct cm_item cm_item_none;
 
@@ -48,6 +49,20 @@ struct cm_item *cm_item_text(struct cm_arena *arena, struct cm_str text)
 
     item->text = text;
     return item;
+}
+
+struct cm_item *cm_item_printf(struct cm_arena *arena, const char *format, ...)
+{
+    va_list args, again;
+
+    va_start(args, format);
+    va_copy(again, args);
+    const size_t size = (size_t)cm_vformat(NULL, 0, format, args);
+    char *text = cm_arena_alloc(arena, size + 1);
+    cm_vformat(text, size + 1, format, again);
+    va_end(again);
+    va_end(args);
+    return cm_item_text(arena, (struct cm_str){text, size});
 }
 
 struct cm_item *cm_item_tensor(struct cm_arena *arena, struct cm_saved_tensor *tensor)

@@ -55,6 +55,8 @@ struct cm_item *cm_item_int(struct cm_arena *arena, int64_t value);
 struct cm_item *cm_item_real(struct cm_arena *arena, double value);
 struct cm_item *cm_item_bool(struct cm_arena *arena, bool value);
 struct cm_item *cm_item_text(struct cm_arena *arena, struct cm_str text); /* borrowed */
+/* In the C locale. */
+struct cm_item *cm_item_printf(struct cm_arena *arena, const char *format, ...) CM_PRINTF(2, 3);
 struct cm_item *cm_item_tensor(struct cm_arena *arena, struct cm_saved_tensor *tensor);
 /* Lists of them. */
 struct cm_item *cm_item_ints(struct cm_arena *arena, const int64_t *values, size_t count);

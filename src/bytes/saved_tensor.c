@@ -52,6 +52,37 @@ struct cm_saved_piece *cm_saved_piece_add(struct cm_arena *arena, struct cm_save
     return piece;
 }
 
+static struct cm_saved_tensor *scalar_of(struct cm_arena *arena, enum cm_dtype dtype,
+                                         const void *bytes)
+{
+    struct cm_saved_tensor *tensor = CM_NEW(arena, struct cm_saved_tensor);
+
+    tensor->dtype = dtype;
+    struct cm_saved_piece *piece = cm_saved_piece_add(arena, tensor, false);
+    piece->is_run = true;
+    piece->size[0] = 1;
+    piece->bytes = (struct cm_str){bytes, cm_dtype_size(dtype)};
+    piece->file = CM_STR("memory");
+    return tensor;
+}
+
+struct cm_saved_tensor *cm_saved_scalar(struct cm_arena *arena, enum cm_dtype dtype, double value)
+{
+    void *room = cm_arena_alloc(arena, 16);
+    const struct cm_tensor scalar = cm_tensor_borrow(dtype, &CM_SCALAR, room);
+
+    cm_tensor_set_real(&scalar, 0, value);
+    return scalar_of(arena, dtype, room);
+}
+
+struct cm_saved_tensor *cm_saved_int(struct cm_arena *arena, int64_t value)
+{
+    int64_t *room = CM_NEW(arena, int64_t);
+
+    *room = value;
+    return scalar_of(arena, CM_INT64, room);
+}
+
 struct cm_saved_tensor *cm_saved_zeros(struct cm_arena *arena, const struct cm_saved_tensor *like)
 {
     static const char zero[16];

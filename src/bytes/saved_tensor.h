@@ -46,6 +46,9 @@ enum cm_status cm_saved_tensor_new(struct cm_arena *arena, enum cm_dtype dtype,
                                    const struct cm_shape *shape, struct cm_str bytes,
                                    struct cm_str file, struct cm_saved_tensor **out,
                                    struct cm_error *err) CM_MUST_CHECK;
+/* A tensor of one element and no axes: a number, rounded to the type; or the bytes of one. */
+struct cm_saved_tensor *cm_saved_scalar(struct cm_arena *arena, enum cm_dtype dtype, double value);
+struct cm_saved_tensor *cm_saved_int(struct cm_arena *arena, int64_t value);
 /* Zeros in the shape and type of a tensor. */
 struct cm_saved_tensor *cm_saved_zeros(struct cm_arena *arena, const struct cm_saved_tensor *like);
 /* Adds a piece with room for its first, size and stride (zeroed; stride NULL unless wanted). */

@@ -177,7 +177,6 @@ static struct cm_str field(struct cm_str *text)
 static bool number_of(struct making *m, struct cm_str type, double value,
                       const struct cm_item **out)
 {
-    struct cm_saved_tensor *tensor;
     enum cm_dtype dtype;
     int64_t whole;
 
@@ -189,14 +188,7 @@ static bool number_of(struct making *m, struct cm_str type, double value,
     }
     if (!cm_numpy_dtype(type, &dtype) || cm_dtype_info(dtype)->kind == CM_CLASS_COMPLEX)
         return false;
-    char *bytes = cm_arena_alloc(m->arena, 16);
-    const struct cm_tensor scalar = cm_tensor_borrow(dtype, &CM_SCALAR, bytes);
-    cm_tensor_set_real(&scalar, 0, value);
-    if (cm_saved_tensor_new(m->arena, dtype, &CM_SCALAR,
-                            (struct cm_str){bytes, cm_dtype_size(dtype)}, CM_STR_NONE, &tensor,
-                            NULL))
-        return false;
-    *out = cm_item_tensor(m->arena, tensor);
+    *out = cm_item_tensor(m->arena, cm_saved_scalar(m->arena, dtype, value));
     return true;
 }
 
@@ -295,8 +287,7 @@ static void put_collection(struct making *m, struct cm_item *tree, enum cm_saved
     }
     if (count)
         cm_item_put(m->arena, tree, key,
-                    cm_item_text(m->arena, cm_arena_printf(m->arena, "=%s:%s", mark,
-                                                           named == count ? key : "")));
+                    cm_item_printf(m->arena, "=%s:%s", mark, named == count ? key : ""));
 }
 
 /* flax's TrainState, for what comes from elsewhere; without an optimizer only the variables. */
@@ -308,9 +299,8 @@ static const struct cm_item *train_state(struct making *m)
 
     if (saved->has_optimizer)
         cm_item_put(m->arena, tree, "step",
-                    cm_item_text(m->arena,
-                                 cm_arena_printf(m->arena, "=count:int32:%lld",
-                                                 (long long)(saved->step < 0 ? 0 : saved->step))));
+                    cm_item_printf(m->arena, "=count:int32:%lld",
+                                   (long long)(saved->step < 0 ? 0 : saved->step)));
     put_collection(m, tree, CM_SAVED_WEIGHT, "params", "weights");
     put_collection(m, tree, CM_SAVED_BUFFER, "batch_stats", "buffers");
     if (cm_item_is_text(cm_item_get(tree, "params"), &weights))

@@ -120,18 +120,6 @@ static bool walk_slots(struct cm_optax *o, const struct cm_item *tree, struct cm
     return true;
 }
 
-static const struct cm_item *note(struct cm_arena *arena, const char *format, ...) CM_PRINTF(2, 3);
-static const struct cm_item *note(struct cm_arena *arena, const char *format, ...)
-{
-    char text[1024];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    return cm_item_text(arena, cm_arena_str(arena, cm_str(text)));
-}
-
 /* field is the text of a key, which lives as long as the file. */
 static const struct cm_item *take_slots(struct cm_optax *o, const struct cm_item *tree,
                                         struct cm_str path, const char *slot, const char *meaning)
@@ -142,7 +130,7 @@ static const struct cm_item *take_slots(struct cm_optax *o, const struct cm_item
         return cm_jax_keep(o->saved, tree, path, CM_SAVED_OTHER);
     }
     walk_slots(o, tree, CM_STR_NONE, slot, meaning, true, 0);
-    return note(o->arena, "=slots:%s:%d:%.*s", slot, o->group, CM_STR_FMT(o->prefix));
+    return cm_item_printf(o->arena, "=slots:%s:%d:%.*s", slot, o->group, CM_STR_FMT(o->prefix));
 }
 
 const struct cm_item *cm_jax_keep_count(struct cm_saved *saved, const struct cm_item *item,
@@ -152,7 +140,7 @@ const struct cm_item *cm_jax_keep_count(struct cm_saved *saved, const struct cm_
 
     if (!cm_item_is_int(item, count) || !type)
         return cm_jax_keep(saved, item, path, CM_SAVED_OTHER);
-    return note(saved->arena, "=count:%s:%lld", type, (long long)*count);
+    return cm_item_printf(saved->arena, "=count:%s:%lld", type, (long long)*count);
 }
 
 const struct cm_item *cm_jax_keep(struct cm_saved *saved, const struct cm_item *item,
@@ -179,9 +167,10 @@ const struct cm_item *cm_jax_keep(struct cm_saved *saved, const struct cm_item *
     if (item->kind == CM_ITEM_TENSOR) {
         if (item->tensor->shape.rank == 0 && cm_saved_tensor_number(item->tensor, &number) &&
             cm_numpy_name(item->tensor->dtype))
-            return note(arena, "=number:%s:%.17g", cm_numpy_name(item->tensor->dtype), number);
+            return cm_item_printf(arena, "=number:%s:%.17g", cm_numpy_name(item->tensor->dtype),
+                                  number);
         cm_saved_add(saved, role, path, item->tensor);
-        return note(arena, "=kept:%d:%.*s", (int)role, CM_STR_ALL(path));
+        return cm_item_printf(arena, "=kept:%d:%.*s", (int)role, CM_STR_ALL(path));
     }
     struct cm_item *plain = cm_item_new(arena, CM_ITEM_MAP);
     cm_item_put(arena, plain, "=", item);
@@ -244,11 +233,12 @@ static const struct cm_item *take_hyperparams(struct cm_optax *o, const struct c
         const bool is_rate =
             cm_str_is(key, "learning_rate") && entry->value->kind == CM_ITEM_TENSOR &&
             cm_item_is_real(entry->value, &number) && cm_numpy_name(entry->value->tensor->dtype);
-        cm_item_set(o->arena, kept, entry->key,
-                    is_rate ? note(o->arena, "=rate:%d:%s:%.17g", o->group < 0 ? 0 : o->group,
-                                   cm_numpy_name(entry->value->tensor->dtype), number)
-                            : cm_jax_keep(o->saved, entry->value, path_below(o, path, key),
-                                          CM_SAVED_OTHER));
+        cm_item_set(
+            o->arena, kept, entry->key,
+            is_rate
+                ? cm_item_printf(o->arena, "=rate:%d:%s:%.17g", o->group < 0 ? 0 : o->group,
+                                 cm_numpy_name(entry->value->tensor->dtype), number)
+                : cm_jax_keep(o->saved, entry->value, path_below(o, path, key), CM_SAVED_OTHER));
     }
     return kept;
 }
@@ -456,12 +446,12 @@ const struct cm_item *cm_optax_state(struct cm_arena *arena, const struct cm_sav
     state = cm_item_new(arena, CM_ITEM_MAP);
     if (rule->is && !(rule->is->momentum && is && !(is->momentum > 0)))
         for (size_t f = 0; f < rule->n_fields; f++)
-            cm_item_put(
-                arena, state, rule->fields[f].field,
-                rule->fields[f].meaning == counts
-                    ? note(arena, "=count:int32:%lld",
-                           (long long)(saved->step < 0 ? 0 : saved->step))
-                    : note(arena, "=slots:%s:-1:%.*s", rule->fields[f].field, CM_STR_FMT(prefix)));
+            cm_item_put(arena, state, rule->fields[f].field,
+                        rule->fields[f].meaning == counts
+                            ? cm_item_printf(arena, "=count:int32:%lld",
+                                             (long long)(saved->step < 0 ? 0 : saved->step))
+                            : cm_item_printf(arena, "=slots:%s:-1:%.*s", rule->fields[f].field,
+                                             CM_STR_FMT(prefix)));
     const size_t stateless = rule->is ? cm_optax_after(rule->is, is && is->decoupled == 1) : 1;
     cm_item_put(arena, chain, "0", state);
     for (size_t i = 1; i <= stateless; i++)

@@ -112,18 +112,16 @@ static void list_leaf(struct orbax_writer *w, const struct cm_item *keys,
 /* Plain numbers as arrays without axes, as Orbax has them. */
 static const struct cm_item *as_array(struct orbax_writer *w, const struct cm_item *value)
 {
-    const bool whole = value->kind != CM_ITEM_REAL;
-    struct cm_saved_tensor *tensor;
-    char *bytes = cm_arena_alloc(w->arena, 8);
-
-    if (value->kind != CM_ITEM_INT && value->kind != CM_ITEM_REAL && value->kind != CM_ITEM_BOOL)
+    switch (value->kind) {
+    case CM_ITEM_BOOL:
+        return cm_item_tensor(w->arena, cm_saved_int(w->arena, value->truth));
+    case CM_ITEM_INT:
+        return cm_item_tensor(w->arena, cm_saved_int(w->arena, value->number));
+    case CM_ITEM_REAL:
+        return cm_item_tensor(w->arena, cm_saved_scalar(w->arena, CM_DOUBLE, value->real));
+    default:
         return value;
-    const int64_t number = value->kind == CM_ITEM_BOOL ? value->truth : value->number;
-    memcpy(bytes, whole ? (const void *)&number : (const void *)&value->real, 8);
-    if (cm_saved_tensor_new(w->arena, whole ? CM_INT64 : CM_DOUBLE, &CM_SCALAR,
-                            (struct cm_str){bytes, 8}, CM_STR_NONE, &tensor, NULL))
-        return value;
-    return cm_item_tensor(w->arena, tensor);
+    }
 }
 
 static enum cm_status put_tree(struct orbax_writer *w, const struct cm_item *tree,

@@ -26,20 +26,11 @@ void cm_bundle_add(struct cm_bundle_writing *w, struct cm_str key,
 const struct cm_saved_tensor *cm_bundle_scalar(struct cm_bundle_writing *w, enum cm_dtype dtype,
                                                double value)
 {
-    union {
-        int64_t whole;
-        float real;
-    } *room = cm_arena_alloc(w->arena, sizeof *room);
-    struct cm_saved_tensor *tensor = NULL;
+    int64_t whole;
 
     if (dtype != CM_INT64)
-        room->real = (float)value;
-    else if (!cm_int64_from(value, &room->whole))
-        room->whole = INT64_MAX; /* which the nearest double is past */
-    const struct cm_str bytes = {(const char *)room, cm_dtype_size(dtype)};
-    return cm_saved_tensor_new(w->arena, dtype, &CM_SCALAR, bytes, CM_STR("memory"), &tensor, NULL)
-               ? NULL
-               : tensor;
+        return cm_saved_scalar(w->arena, dtype, value);
+    return cm_saved_int(w->arena, cm_int64_from(value, &whole) ? whole : INT64_MAX);
 }
 
 double cm_bundle_step(const struct cm_saved *saved)

@@ -28,18 +28,6 @@ static void add_array(struct writing *w, struct cm_str path, const struct cm_sav
 
 /* ---- as the file was that it came from ---- */
 
-static const struct cm_saved_tensor *number_tensor(struct writing *w, enum cm_dtype dtype,
-                                                   const struct cm_shape *shape, const void *bytes,
-                                                   size_t size)
-{
-    struct cm_saved_tensor *tensor = NULL;
-    const struct cm_str copy = cm_arena_str(w->arena, (struct cm_str){bytes, size});
-
-    return cm_saved_tensor_new(w->arena, dtype, shape, copy, CM_STR("memory"), &tensor, NULL)
-               ? NULL
-               : tensor;
-}
-
 static enum cm_status add_as_before(struct writing *w, const struct cm_item *layout)
 {
     const struct cm_item *groups = cm_item_get(layout, "groups");
@@ -217,7 +205,6 @@ static enum cm_status add_optimizer(struct writing *w, struct cm_str name, bool 
     const struct cm_optimizer_keras *known = cm_keras_optimizer(saved->optimizer, &rule);
     const int64_t step =
         (saved->step < 0 ? 0 : saved->step) * (saved->accumulate > 1 ? saved->accumulate : 1);
-    const float rate = (float)group->settings.lr;
     struct cm_keras_run runs[5];
     size_t n = 0;
 
@@ -229,10 +216,10 @@ static enum cm_status add_optimizer(struct writing *w, struct cm_str name, bool 
         name = known ? cm_str(known->word) : CM_STR("optimizer");
     add(w, CM_STR("optimizer/vars"), NULL, name);
     add_array(w, cm_arena_printf(w->arena, "optimizer/vars/%zu", n++),
-              number_tensor(w, CM_INT64, &CM_SCALAR, &step, sizeof step));
+              cm_saved_int(w->arena, step));
     if (has_rate)
         add_array(w, cm_arena_printf(w->arena, "optimizer/vars/%zu", n++),
-                  number_tensor(w, CM_FLOAT, &CM_SCALAR, &rate, sizeof rate));
+                  cm_saved_scalar(w->arena, CM_FLOAT, group->settings.lr));
     const size_t n_runs = cm_keras_runs(saved, runs);
     for (size_t r = 0; r < n_runs; r++)
         for (size_t i = 0; i < group->names.count; i++)

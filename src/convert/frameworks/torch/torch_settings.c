@@ -152,14 +152,7 @@ void cm_torch_put_settings(struct cm_arena *arena, const struct cm_saved *saved,
 
 const struct cm_item *cm_torch_scalar(struct cm_arena *arena, double number)
 {
-    float *value = CM_NEW(arena, float);
-    const struct cm_str bytes = {(const char *)value, sizeof *value};
-    struct cm_saved_tensor *tensor;
-
-    *value = (float)number;
-    return cm_saved_tensor_new(arena, CM_FLOAT, &CM_SCALAR, bytes, CM_STR(""), &tensor, NULL)
-               ? cm_item_real(arena, number)
-               : cm_item_tensor(arena, tensor);
+    return cm_item_tensor(arena, cm_saved_scalar(arena, CM_FLOAT, number));
 }
 
 void cm_torch_put_counts(struct cm_arena *arena, const struct cm_saved *saved,
