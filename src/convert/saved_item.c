@@ -92,6 +92,17 @@ enum cm_status cm_group_from_item(const struct cm_item *item, struct cm_plan_gro
     return CM_OK;
 }
 
+void cm_group_take(struct cm_plan_group *group, const struct cm_item *config,
+                   const struct cm_setting_word *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const double value = cm_item_get_real(config, words[i].key, NAN);
+
+        if (!isnan(value))
+            cm_group_field_set(group, cm_group_field_find(words[i].setting), value);
+    }
+}
+
 /* ---- schedules ---- */
 
 struct cm_item *cm_schedule_item(struct cm_arena *arena, const struct cm_rate_schedule *schedule,

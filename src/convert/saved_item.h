@@ -22,6 +22,12 @@ struct cm_item *cm_group_item(struct cm_arena *arena, const struct cm_plan_group
 /* Sets what item has; keys that are none are left for the caller. Refuses numbers that are none. */
 enum cm_status cm_group_from_item(const struct cm_item *item, struct cm_plan_group *group,
                                   struct cm_error *err) CM_MUST_CHECK;
+/* What a framework calls settings of a group, and taking those that a configuration has. */
+struct cm_setting_word {
+    const char *key, *setting;
+};
+void cm_group_take(struct cm_plan_group *group, const struct cm_item *config,
+                   const struct cm_setting_word *words, size_t count);
 /* {"offset": 0, "phases": [{"shape": "cosine", "first": 0, "length": 100, "from": [..], "to":
  * [..]}]} */
 struct cm_item *cm_schedule_item(struct cm_arena *arena, const struct cm_rate_schedule *schedule,

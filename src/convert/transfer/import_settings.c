@@ -88,20 +88,16 @@ static void set_flags(struct cm_importing *in, bool *given)
     const struct cm_prepare_options *o = &in->options->prepare;
     const struct {
         double value;
-        size_t offset;
-    } numbers[] = {{o->lr, offsetof(struct cm_plan_group, lr)},
-                   {o->momentum, offsetof(struct cm_plan_group, momentum)},
-                   {o->weight_decay, offsetof(struct cm_plan_group, weight_decay)},
-                   {o->beta1, offsetof(struct cm_plan_group, beta1)},
-                   {o->beta2, offsetof(struct cm_plan_group, beta2)},
-                   {o->epsilon, offsetof(struct cm_plan_group, epsilon)}};
+        const char *setting;
+    } numbers[] = {
+        {o->lr, "lr"},       {o->momentum, "momentum"}, {o->weight_decay, "weight_decay"},
+        {o->beta1, "beta1"}, {o->beta2, "beta2"},       {o->epsilon, "epsilon"}};
 
     for (size_t g = 0; g < in->saved->groups.count; g++)
         for (size_t i = 0; i < CM_COUNT(numbers); i++)
             if (!isnan(numbers[i].value)) {
-                char *group = (char *)&in->saved->groups.items[g].settings;
-
-                *(double *)(void *)(group + numbers[i].offset) = numbers[i].value;
+                cm_group_field_set(&in->saved->groups.items[g].settings,
+                                   cm_group_field_find(numbers[i].setting), numbers[i].value);
                 given[g] = given[g] || i == 0;
             }
     if (in->options->has_clip)

@@ -4,33 +4,13 @@
 #include "convert/saved_item.h"
 
 /* Settings that inject_hyperparams stores. */
-static const struct {
-    const char *key;
-    size_t offset;
-} settings[] = {
-    {"learning_rate", offsetof(struct cm_plan_group, lr)},
-    {"b1", offsetof(struct cm_plan_group, beta1)},
-    {"b2", offsetof(struct cm_plan_group, beta2)},
-    {"decay", offsetof(struct cm_plan_group, beta2)},
-    {"eps", offsetof(struct cm_plan_group, epsilon)},
-    {"eps_root", offsetof(struct cm_plan_group, epsilon_root)},
-    {"momentum", offsetof(struct cm_plan_group, momentum)},
-    {"weight_decay", offsetof(struct cm_plan_group, weight_decay)},
+static const struct cm_setting_word settings[] = {
+    {"learning_rate", "lr"},  {"b1", "beta1"},
+    {"b2", "beta2"},          {"decay", "beta2"},
+    {"eps", "epsilon"},       {"eps_root", "epsilon_root"},
+    {"momentum", "momentum"}, {"weight_decay", "weight_decay"},
+    {"nesterov", "nesterov"},
 };
-
-static void set_settings(struct cm_optax *o, struct cm_plan_group *is)
-{
-    bool truth;
-
-    for (size_t i = 0; i < CM_COUNT(settings); i++) {
-        const struct cm_item *value = cm_item_get(o->hyperparams, settings[i].key);
-
-        if (value)
-            *(double *)(void *)((char *)is + settings[i].offset) = cm_item_real_or(value, NAN);
-    }
-    if (cm_item_is_bool(cm_item_get(o->hyperparams, "nesterov"), &truth))
-        is->nesterov = truth;
-}
 
 static void need(struct cm_optax *o, double known, enum cm_optax_need what)
 {
@@ -129,7 +109,7 @@ void cm_optax_conclude(struct cm_optax *o, struct cm_saved_group *group, struct 
     const bool plain = !o->rule; /* sgd without momentum has no state but for its rate's */
     size_t before = o->before;
 
-    set_settings(o, is);
+    cm_group_take(is, o->hyperparams, settings, CM_COUNT(settings));
     if (plain) {
         is->momentum = is->weight_decay = 0;
         before = before > 2 ? before - 2 : 0;

@@ -96,28 +96,15 @@ void cm_keras_set_optimizer(struct cm_saved *saved, struct cm_str name)
 
 /* ---- schedules ---- */
 
-static double *one(struct cm_arena *arena, double value)
-{
-    double *out = CM_NEW(arena, double);
-
-    *out = value;
-    return out;
-}
-
 static struct cm_phase *add_phase(struct cm_saved *saved, enum cm_phase_shape shape, double first,
                                   double length, double from, double to)
 {
-    struct cm_rate_schedule *schedule = &saved->schedule;
+    static const double one = 1;
+    const struct cm_schedule_maker maker = {saved->arena, &saved->schedule, &one, 1};
+    struct cm_phase *phase = cm_schedule_add(
+        &maker, shape, first > 0 && first < 1e18 ? (int64_t)first : 0, length, from, to, 0);
 
-    if (schedule->count == schedule->capacity)
-        schedule->phases = cm_arena_grow(saved->arena, schedule->phases, &schedule->capacity,
-                                         sizeof *schedule->phases);
-    struct cm_phase *phase = &schedule->phases[schedule->count++];
-    *phase = (struct cm_phase){.shape = shape,
-                               .first = first > 0 && first < 1e18 ? (int64_t)first : 0,
-                               .length = length,
-                               .from = one(saved->arena, from),
-                               .to = one(saved->arena, to)};
+    phase->factor = 0;
     return phase;
 }
 
@@ -262,20 +249,11 @@ void cm_keras_configure(struct cm_saved *saved, const struct cm_item *optimizer)
 {
     const struct cm_item *config = cm_item_get(optimizer, "config");
     struct cm_plan_group *group = &saved->groups.items[0].settings;
-    const struct {
-        const char *key;
-        double *where;
-    } numbers[] = {
-        {"momentum", &group->momentum}, {"rho", &group->beta2},
-        {"beta_1", &group->beta1},      {"beta_2", &group->beta2},
-        {"epsilon", &group->epsilon},   {"weight_decay", &group->weight_decay},
+    static const struct cm_setting_word words[] = {
+        {"momentum", "momentum"}, {"rho", "beta2"},       {"beta_1", "beta1"},
+        {"beta_2", "beta2"},      {"epsilon", "epsilon"}, {"weight_decay", "weight_decay"},
+        {"nesterov", "nesterov"}, {"amsgrad", "amsgrad"}, {"centered", "centered"},
     };
-    const struct {
-        const char *key;
-        int *where;
-    } flags[] = {{"nesterov", &group->nesterov},
-                 {"amsgrad", &group->amsgrad},
-                 {"centered", &group->centered}};
 
     if (!config)
         return;
@@ -288,12 +266,7 @@ void cm_keras_configure(struct cm_saved *saved, const struct cm_item *optimizer)
         saved->step /= saved->accumulate;
     group->weight_decay = 0;
     group->decoupled = 1;
-    for (size_t i = 0; i < CM_COUNT(numbers); i++)
-        if (!isnan(number(config, numbers[i].key)))
-            *numbers[i].where = number(config, numbers[i].key);
-    for (size_t i = 0; i < CM_COUNT(flags); i++)
-        if (cm_item_get(config, flags[i].key))
-            *flags[i].where = is_set(config, flags[i].key);
+    cm_group_take(group, config, words, CM_COUNT(words));
     take_clip(saved, config);
     saved->loss_scale = number(config, "loss_scale_factor");
     const struct cm_item *rate = cm_item_get(config, "learning_rate");

@@ -4,6 +4,7 @@
 #include "convert/frameworks/onnxruntime/ort.h"
 
 #include "bytes/flatbuffer.h"
+#include "convert/saved_item.h"
 #include "onnx/model_file.h"
 
 static bool is_ort(struct cm_str head)
@@ -215,17 +216,16 @@ static enum cm_status read_properties(struct ort *o, struct cm_fb_table bag)
 static bool set_from_attribute(struct cm_saved *saved, const struct cm_attribute_proto *is,
                                struct cm_plan_group *group)
 {
+    static const struct cm_setting_word words[] = {{"alpha", "beta1"},
+                                                   {"beta", "beta2"},
+                                                   {"epsilon", "epsilon"},
+                                                   {"weight_decay", "weight_decay"}};
     const double value = (double)is->f;
 
-    if (cm_str_is(is->name, "alpha"))
-        group->beta1 = value;
-    else if (cm_str_is(is->name, "beta"))
-        group->beta2 = value;
-    else if (cm_str_is(is->name, "epsilon"))
-        group->epsilon = value;
-    else if (cm_str_is(is->name, "weight_decay"))
-        group->weight_decay = value;
-    else if (cm_str_is(is->name, "adam_mode"))
+    for (size_t i = 0; i < CM_COUNT(words); i++)
+        if (cm_str_is(is->name, words[i].key))
+            cm_group_field_set(group, cm_group_field_find(words[i].setting), value);
+    if (cm_str_is(is->name, "adam_mode"))
         group->adam_mode = is->i != 0;
     else if (cm_str_is(is->name, "max_norm"))
         saved->clip = (struct cm_plan_clip){CM_CLIP_GLOBAL, value};
