@@ -389,18 +389,27 @@ struct cm_str cm_arena_str(struct cm_arena *arena, struct cm_str text)
 
 struct cm_str cm_arena_printf(struct cm_arena *arena, const char *format, ...)
 {
-    va_list args, again;
+    va_list args;
+
     va_start(args, format);
-    va_copy(again, args);
-    const int size = vsnprintf(NULL, 0, format, args);
+    const struct cm_str text = cm_arena_vprintf(arena, format, args);
     va_end(args);
+    return text;
+}
+
+struct cm_str cm_arena_vprintf(struct cm_arena *arena, const char *format, va_list args)
+{
+    va_list again;
+
+    va_copy(again, args);
+    const int size = cm_vformat(NULL, 0, format, args);
 
     /* A negative size is an encoding error of a wide-character conversion; we use none. */
     struct cm_str text = {"", 0};
     enum cm_status why = CM_OK;
     char *copy = size < 0 ? NULL : try_alloc(arena, (size_t)size + 1, &why);
     if (copy) {
-        vsnprintf(copy, (size_t)size + 1, format, again);
+        cm_vformat(copy, (size_t)size + 1, format, again);
         text = (struct cm_str){copy, (size_t)size};
     }
     va_end(again);

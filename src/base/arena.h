@@ -72,7 +72,9 @@ enum cm_status cm_guard_charge(struct cm_guard *guard, size_t size,
 CM_NORETURN void cm_guard_unwind(struct cm_guard *guard, enum cm_status status, const char *why);
 
 struct cm_str cm_arena_str(struct cm_arena *arena, struct cm_str text); /* copy, NUL-terminated */
+/* Texts in the C locale, whatever the process's locale is. */
 struct cm_str cm_arena_printf(struct cm_arena *arena, const char *format, ...) CM_PRINTF(2, 3);
+struct cm_str cm_arena_vprintf(struct cm_arena *arena, const char *format, va_list args);
 
 #define CM_NEW(arena, type) ((type *)cm_arena_alloc((arena), sizeof(type)))
 #define CM_NEW_ARRAY(arena, type, count)                                                           \

@@ -53,16 +53,12 @@ struct cm_item *cm_item_text(struct cm_arena *arena, struct cm_str text)
 
 struct cm_item *cm_item_printf(struct cm_arena *arena, const char *format, ...)
 {
-    va_list args, again;
+    va_list args;
 
     va_start(args, format);
-    va_copy(again, args);
-    const size_t size = (size_t)cm_vformat(NULL, 0, format, args);
-    char *text = cm_arena_alloc(arena, size + 1);
-    cm_vformat(text, size + 1, format, again);
-    va_end(again);
+    const struct cm_str text = cm_arena_vprintf(arena, format, args);
     va_end(args);
-    return cm_item_text(arena, (struct cm_str){text, size});
+    return cm_item_text(arena, text);
 }
 
 struct cm_item *cm_item_tensor(struct cm_arena *arena, struct cm_saved_tensor *tensor)

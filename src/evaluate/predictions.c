@@ -63,7 +63,7 @@ static enum cm_status put_element(struct cm_predictions *p, const struct cm_tens
     if (t->type == CM_STRING)
         return put_cell(p, ((const struct cm_str *)t->data)[i], err);
     if (kind == CM_CLASS_FLOAT)
-        snprintf(text, sizeof text, t->type == CM_DOUBLE ? "%.17g" : "%.9g", cm_tensor_real(t, i));
+        cm_format(text, sizeof text, t->type == CM_DOUBLE ? "%.17g" : "%.9g", cm_tensor_real(t, i));
     else if (t->type == CM_UINT64)
         snprintf(text, sizeof text, "%llu", (unsigned long long)cm_tensor_int(t, i));
     else

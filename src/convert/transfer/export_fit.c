@@ -121,7 +121,7 @@ static void put_settings(char *text, size_t size, const struct cm_plan_group *gr
             continue;
         at += (size_t)snprintf(text + at, size - at, ", %s", field->name);
         if (!field->is_flag && at < size)
-            at += (size_t)snprintf(text + at, size - at, " %.9g", value);
+            at += (size_t)cm_format(text + at, size - at, " %.9g", value);
     }
 }
 

@@ -71,7 +71,7 @@ static double as_typed(float number)
     double typed = (double)number;
 
     for (int digits = 6; digits <= 9; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, (double)number);
+        cm_format(text, sizeof text, "%.*g", digits, (double)number);
         if (cm_str_to_double(cm_str(text), &typed) && (float)typed == number)
             return typed;
     }

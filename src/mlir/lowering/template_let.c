@@ -164,7 +164,7 @@ struct cm_str cm_template_literal(struct cm_template_run *run, double value, int
         return cm_str(bits[row][kind]);
     }
     char text[64];
-    snprintf(text, sizeof text, "%.17g", value);
+    cm_format(text, sizeof text, "%.17g", value);
     /* MLIR wants a point in every float: 1e30 is 1.0e30. */
     if (!strpbrk(text, ".")) {
         char *exponent = strchr(text, 'e');

@@ -212,16 +212,6 @@ static enum cm_status cast_infer(struct cm_infer *in)
                                (struct cm_dim[]){CM_DIM(1), sparse ? CM_DIM(columns) : CM_DIM_ANY});
 }
 
-/* As ONNX Runtime writes it, with six digits behind the point. */
-static size_t print_fixed(float value, char *text, size_t size)
-{
-    const int length = snprintf(text, size, "%f", (double)value);
-    for (int i = 0; i < length; i++)
-        if (text[i] == ',')
-            text[i] = '.'; /* whatever the process's locale is */
-    return (size_t)length;
-}
-
 /* Stores the value of `from`, one element, at `at` of y. texts is where strings are written. */
 static enum cm_status cast_value(struct cm_call *call, const struct cm_tensor *from,
                                  struct cm_tensor *y, int64_t at, char **texts)
@@ -235,7 +225,9 @@ static enum cm_status cast_value(struct cm_call *call, const struct cm_tensor *f
     if (y->type == CM_STRING) {
         if (text)
             memcpy(*texts, string.data, string.size);
-        const size_t size = text ? string.size : print_fixed((float)real, *texts, FLOAT_TEXT);
+        /* As ONNX Runtime writes it, with six digits behind the point. */
+        const size_t size =
+            text ? string.size : (size_t)cm_format(*texts, FLOAT_TEXT, "%f", (double)(float)real);
         ((struct cm_str *)y->data)[at] = (struct cm_str){*texts, size};
         *texts += size;
         return CM_OK;

@@ -161,7 +161,12 @@ void test_str__numbers_ignore_the_process_locale(void)
     double value = 0;
     const bool point = cm_str_to_double(CM_STR("1.5"), &value);
     const bool comma = cm_str_to_double(CM_STR("1,5"), &value);
+    struct cm_arena arena;
+    cm_arena_init(&arena, NULL);
+    const bool printed = cm_str_equal(cm_arena_printf(&arena, "%.1f", 1.5), CM_STR("1.5"));
+    cm_arena_release(&arena);
     setlocale(LC_NUMERIC, "C");
+    CHECK(printed);
     CHECK(point && !comma && value == 1.5);
 }
 
