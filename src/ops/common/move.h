@@ -45,6 +45,8 @@ enum cm_status cm_move_hold(struct cm_tensor *to, const struct cm_tensor *from,
 /* The whole of input 0 into output 0, whatever their shapes; the run of operators that change
  * nothing but the shape. */
 enum cm_status cm_run_copy(struct cm_call *call);
+/* Output 0 may be written over input 0. */
+enum cm_sharing cm_share_first(const struct cm_node *node, int output, int input);
 /* Output 0 is input 0's bytes. */
 enum cm_sharing cm_share_view(const struct cm_node *node, int output, int input);
 

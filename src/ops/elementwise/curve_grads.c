@@ -155,16 +155,10 @@ static enum cm_status swish_grad_body(struct cm_body *b)
     return cm_body_formula(b, "z = X * alpha; s = Sigmoid(z); dX = dY * (s + z * (s * (1 - s)))");
 }
 
-static enum cm_sharing share_both(const struct cm_node *node, int output, int input)
-{
-    (void)node, (void)input;
-    return output == 0 ? CM_SHARE_OVERWRITE : CM_SHARE_NOTHING;
-}
-
 #define SLOPE(name)                                                                                \
     .infer = cm_infer_like_input, .prepare = slope_prepare, .run = cm_elements_run,                \
-    .body = name##_grad_body, .memory.share = share_both, .memory.layouts = CM_LAYOUT_SAME,        \
-    .elementwise = name##_grad_elementwise
+    .body = name##_grad_body, .memory.share = cm_share_elementwise,                                \
+    .memory.layouts = CM_LAYOUT_SAME, .elementwise = name##_grad_elementwise
 
 CM_OP_IN(cameo, "ai.cameo", GeluGrad, SLOPE(gelu));
 CM_OP_IN(cameo, "ai.cameo", SwishGrad, SLOPE(swish));

@@ -1,6 +1,7 @@
 /* Max, Min, Sum and Mean of any number of operands, and Clip. */
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/node_formula.h"
+#include "ops/common/move.h"
 #include "ops/elementwise/binary.h"
 #include "ops/elementwise/unary.h"
 
@@ -228,12 +229,6 @@ static bool clip_elementwise(const struct cm_node *node, const enum cm_dtype *in
     return max_loops[type];
 }
 
-static enum cm_sharing clip_share(const struct cm_node *node, int output, int input)
-{
-    (void)node, (void)output;
-    return input == 0 ? CM_SHARE_OVERWRITE : CM_SHARE_NOTHING;
-}
-
 /* Inside, ends included, the gradient goes to x; what a bound replaced goes to that bound, to max
  * where it is below min. */
 static enum cm_status clip_grad(struct cm_grad *g)
@@ -274,5 +269,5 @@ static enum cm_status clip_body(struct cm_body *b)
 }
 
 CM_OP(Clip, .infer = clip_infer, .prepare = cm_elements_prepare, .run = cm_elements_run,
-      .grad = clip_grad, .body = clip_body, .memory.share = clip_share,
+      .grad = clip_grad, .body = clip_body, .memory.share = cm_share_first,
       .memory.layouts = CM_LAYOUT_SAME, .elementwise = clip_elementwise);

@@ -1,6 +1,7 @@
 /* Pow: the exponent may be of another type than the base, whose type the result has. */
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/node_formula.h"
+#include "ops/common/move.h"
 #include "ops/elementwise/element_loops.h"
 #include "tensor/element_types.h"
 #include "tensor/vector_math.h"
@@ -182,11 +183,5 @@ static enum cm_status pow_grad(struct cm_grad *g)
                            "safe = Where(Equal(X, 0), 1, X); dY = cast(dZ * (Z * Log(safe)), Y)");
 }
 
-static enum cm_sharing pow_share(const struct cm_node *node, int output, int input)
-{
-    (void)node, (void)output;
-    return input == 0 ? CM_SHARE_OVERWRITE : CM_SHARE_NOTHING;
-}
-
 CM_OP(Pow, .infer = cm_infer_broadcast, .prepare = cm_elements_prepare, .run = cm_elements_run,
-      .grad = pow_grad, .memory.share = pow_share, .elementwise = pow_elementwise);
+      .grad = pow_grad, .memory.share = cm_share_first, .elementwise = pow_elementwise);

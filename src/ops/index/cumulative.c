@@ -2,6 +2,7 @@
  * element itself. */
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/node_formula.h"
+#include "ops/common/move.h"
 #include "ops/index/index.h"
 
 static enum cm_status cumulative_infer(struct cm_infer *in)
@@ -83,12 +84,6 @@ static enum cm_status cumulative_run(struct cm_call *call)
     return CM_OK;
 }
 
-static enum cm_sharing cumulative_share(const struct cm_node *node, int output, int input)
-{
-    (void)node, (void)output;
-    return input == 0 ? CM_SHARE_OVERWRITE : CM_SHARE_NOTHING;
-}
-
 /* Each element is in the totals that come after it: the same sum from the other end. `text` is a
  * formula with that sum as a function. */
 static enum cm_status grad_from_other_end(struct cm_grad *g, const char *text)
@@ -130,6 +125,6 @@ static enum cm_status cumprod_grad(struct cm_grad *g)
 }
 
 CM_OP(CumSum, .infer = cumulative_infer, .run = cumulative_run, .grad = cumsum_grad,
-      .memory.share = cumulative_share, .arg = &sum);
+      .memory.share = cm_share_first, .arg = &sum);
 CM_OP(CumProd, .infer = cumulative_infer, .run = cumulative_run, .grad = cumprod_grad,
-      .memory.share = cumulative_share, .arg = &prod);
+      .memory.share = cm_share_first, .arg = &prod);

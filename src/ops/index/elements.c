@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/parallel.h"
 #include "graph/node_formula.h"
+#include "ops/common/move.h"
 #include "ops/index/index.h"
 #include "ops/index/scatter.h"
 
@@ -190,5 +191,5 @@ static enum cm_status scatter_elements_run(struct cm_call *call)
 }
 
 CM_OP(ScatterElements, .infer = cm_scatter_infer, .prepare = scatter_elements_prepare,
-      .run = scatter_elements_run, .grad = cm_scatter_grad, .memory.share = cm_scatter_share,
+      .run = scatter_elements_run, .grad = cm_scatter_grad, .memory.share = cm_share_first,
       .cost.work = cm_work_linear, .values.indexing = &elements_indexing);

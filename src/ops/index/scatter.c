@@ -167,15 +167,8 @@ enum cm_status cm_scatter_begin(struct cm_call *call)
     return CM_OK;
 }
 
-enum cm_sharing cm_scatter_share(const struct cm_node *node, int output, int input)
-{
-    (void)node, (void)output;
-    return input == 0 ? CM_SHARE_OVERWRITE : CM_SHARE_NOTHING;
-}
-
 /* ---- gradient ---- */
 
-/* The forward node's kind of scatter, with another reduction. */
 /* A rule in which read(t) reads at the places that the forward node wrote, and put, add and mul are
  * the forward operator with another reduction. */
 static enum cm_status written_grad(struct cm_grad *g, const char *text)

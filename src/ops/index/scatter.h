@@ -31,6 +31,5 @@ enum cm_status cm_scatter_grad(struct cm_grad *g);
 enum cm_status cm_scatter_infer(struct cm_infer *in);
 /* Copies the data into the output, unless they are the same memory, and keeps strings alive. */
 enum cm_status cm_scatter_begin(struct cm_call *call) CM_MUST_CHECK;
-enum cm_sharing cm_scatter_share(const struct cm_node *node, int output, int input);
 
 #endif

@@ -79,12 +79,6 @@ static enum cm_status tensor_scatter_run(struct cm_call *call)
     return CM_OK;
 }
 
-static enum cm_sharing tensor_scatter_share(const struct cm_node *node, int output, int input)
-{
-    (void)node, (void)output;
-    return input == CACHE ? CM_SHARE_OVERWRITE : CM_SHARE_NOTHING;
-}
-
 /* The rows that were written, read back: each element of the update knows its place. */
 static cm_value written(struct cm_grad *g, cm_value dy, int axis, int rank)
 {
@@ -131,4 +125,4 @@ static enum cm_status tensor_scatter_grad(struct cm_grad *g)
 }
 
 CM_OP(TensorScatter, .infer = tensor_scatter_infer, .run = tensor_scatter_run,
-      .grad = tensor_scatter_grad, .memory.share = tensor_scatter_share);
+      .grad = tensor_scatter_grad, .memory.share = cm_share_first);

@@ -1,6 +1,7 @@
 /* GatherND and ScatterND: each index is a tuple that leads to a slice of the data. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/parallel.h"
+#include "ops/common/move.h"
 #include "ops/index/index.h"
 #include "ops/index/scatter.h"
 
@@ -284,5 +285,5 @@ static enum cm_status scatter_nd_run(struct cm_call *call)
 }
 
 CM_OP(ScatterND, .infer = cm_scatter_infer, .prepare = scatter_nd_prepare, .run = scatter_nd_run,
-      .grad = cm_scatter_grad, .memory.share = cm_scatter_share, .cost.work = cm_work_linear,
+      .grad = cm_scatter_grad, .memory.share = cm_share_first, .cost.work = cm_work_linear,
       .values.indexing = &tuples_indexing);

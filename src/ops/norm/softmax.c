@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/node_formula.h"
 #include "graph/op.h"
+#include "ops/common/move.h"
 #include "ops/norm/softmax_grad.h"
 #include "tensor/half.h"
 #include "tensor/line.h"
@@ -103,18 +104,12 @@ static enum cm_status scoring_body(struct cm_body *b)
                            b->node->op->arg == &log_softmax ? "off - Log(sum)" : "raised / sum");
 }
 
-static enum cm_sharing share_lines(const struct cm_node *node, int output, int input)
-{
-    (void)node;
-    return output == 0 && input == 0 ? CM_SHARE_OVERWRITE : CM_SHARE_NOTHING;
-}
-
 CM_OP(Softmax, .infer = scoring_infer, .prepare = scoring_prepare, .run = scoring_run,
-      .grad = cm_softmax_grad, .body = scoring_body, .memory.share = share_lines, .arg = &softmax,
-      .cost.work = cm_work_linear, .scores.probability_axis = "axis");
+      .grad = cm_softmax_grad, .body = scoring_body, .memory.share = cm_share_first,
+      .arg = &softmax, .cost.work = cm_work_linear, .scores.probability_axis = "axis");
 CM_OP(LogSoftmax, .infer = scoring_infer, .prepare = scoring_prepare, .run = scoring_run,
-      .grad = cm_softmax_grad, .body = scoring_body, .memory.share = share_lines,
+      .grad = cm_softmax_grad, .body = scoring_body, .memory.share = cm_share_first,
       .arg = &log_softmax);
 /* Steps have slope zero wherever they have one. */
 CM_OP(Hardmax, .infer = scoring_infer, .prepare = scoring_prepare, .run = scoring_run,
-      .grad = cm_grad_none, .memory.share = share_lines, .arg = &hardmax);
+      .grad = cm_grad_none, .memory.share = cm_share_first, .arg = &hardmax);

@@ -4,6 +4,7 @@
 
 #include "base/number.h"
 #include "graph/node_formula.h"
+#include "ops/common/move.h"
 #include "tensor/half.h"
 #include "tensor/line.h"
 
@@ -97,15 +98,9 @@ static enum cm_status lines_body(struct cm_body *b)
                            cm_dtype_is_narrow(dtype) ? "CastLike(dx, dY)" : "dx");
 }
 
-static enum cm_sharing share_dy(const struct cm_node *node, int output, int input)
-{
-    (void)node;
-    return output == 0 && input == DY ? CM_SHARE_OVERWRITE : CM_SHARE_NOTHING;
-}
-
 #define LINES(which)                                                                               \
     .infer = lines_infer, .prepare = lines_prepare, .run = lines_run, .body = lines_body,          \
-    .memory.share = share_dy, .arg = &(which), .cost.work = cm_work_linear
+    .memory.share = cm_share_first, .arg = &(which), .cost.work = cm_work_linear
 
 CM_OP_IN(cameo, "ai.cameo", SoftmaxGrad, LINES(softmax));
 CM_OP_IN(cameo, "ai.cameo", LogSoftmaxGrad, LINES(log_softmax));
