@@ -157,10 +157,10 @@ static enum cm_status loss_grad_body(struct cm_body *b)
     p.build = b->build;
     CM_TRY(cm_loss_slopes(&p, &slopes, &chosen));
     const enum cm_dtype wide = cm_builder_type(&p.build, slopes)->dtype;
-    const cm_value part = cm_emit(&p, "Exp", cm_loss_cast(&p, p.scores, wide));
+    const cm_value part = cm_emit(&p, "Exp", cm_emit_cast(&p, p.scores, wide));
     const cm_value hit = cm_emit(&p, "Where", chosen, slopes, cm_emit_scalar(&p, wide, 0));
     const cm_value gradient = cm_emit(&p, "Sub", cm_emit(&p, "Mul", part, slopes), hit);
-    const cm_value narrow = cm_loss_cast(&p, gradient, cm_builder_type(&p.build, p.scores)->dtype);
+    const cm_value narrow = cm_emit_cast(&p, gradient, cm_builder_type(&p.build, p.scores)->dtype);
     b->build = p.build;
     return cm_body_return(b, 0, narrow);
 }

@@ -134,15 +134,6 @@ static enum cm_status nll_run(struct cm_call *call)
     return cm_loss_run(call, call->state, given_log);
 }
 
-cm_value cm_loss_cast(struct cm_loss_parts *p, cm_value x, enum cm_dtype to)
-{
-    const struct cm_type *type = cm_builder_type(&p->build, x);
-    if (!type || type->dtype == to)
-        return x;
-    return cm_emit_with(p, "Cast",
-                        CM_ATTRIBUTES(cm_attr_int(cm_builder_arena(&p->build), "to", to)), x);
-}
-
 /* 0, 1, .. C - 1 in the type of the classes, along axis 1 of a tensor with one axis more than
  * these. */
 static cm_value all_classes(struct cm_loss_parts *p)
@@ -155,7 +146,7 @@ static cm_value all_classes(struct cm_loss_parts *p)
     const cm_value count = cm_emit_with(
         p, "Shape", CM_ATTRIBUTES(cm_attr_int(arena, "start", 1), cm_attr_int(arena, "end", 2)),
         p->scores);
-    const cm_value end = cm_loss_cast(p, cm_emit(p, "Squeeze", count), dtype);
+    const cm_value end = cm_emit_cast(p, cm_emit(p, "Squeeze", count), dtype);
     const cm_value range =
         cm_emit(p, "Range", cm_emit_scalar(p, dtype, 0), end, cm_emit_scalar(p, dtype, 1));
     if (rank == CM_RANK_UNKNOWN) {
@@ -176,14 +167,14 @@ static cm_value position_weights(struct cm_loss_parts *p, enum cm_dtype wide)
     const cm_value classes = p->classes, weights = p->weights;
     const bool ignores = cm_node_has_attr(p->node, "ignore_index");
     if (!ignores)
-        return weights ? cm_emit(p, "Gather", cm_loss_cast(p, weights, wide), classes) : 0;
+        return weights ? cm_emit(p, "Gather", cm_emit_cast(p, weights, wide), classes) : 0;
     const double ignored = (double)cm_node_int(p->node, "ignore_index");
     const cm_value mask = cm_emit(p, "Equal", classes, cm_emit_scalar_like(p, classes, ignored));
     cm_value weight = cm_emit_scalar(p, wide, 1);
     if (weights) { /* the ignored class need not be one */
         const cm_value safe =
             cm_emit(p, "Where", mask, cm_emit_scalar_like(p, classes, 0), classes);
-        weight = cm_emit(p, "Gather", cm_loss_cast(p, weights, wide), safe);
+        weight = cm_emit(p, "Gather", cm_emit_cast(p, weights, wide), safe);
     }
     return cm_emit(p, "Where", mask, cm_emit_scalar(p, wide, 0), weight);
 }
@@ -197,13 +188,13 @@ enum cm_status cm_loss_slopes(struct cm_loss_parts *p, cm_value *slopes, cm_valu
     enum cm_loss_reduction reduction;
     if (!cm_loss_reduction(p->node, &reduction))
         return cm_builder_fail(&p->build, CM_BAD_MODEL, "its reduction is not known");
-    cm_value slope = cm_loss_cast(p, p->gradient, wide);
+    cm_value slope = cm_emit_cast(p, p->gradient, wide);
     const cm_value weights = position_weights(p, wide);
     if (reduction == CM_REDUCE_MEAN) {
         const cm_value total =
             weights ? cm_emit_with(p, "ReduceSum", CM_ATTRIBUTES(cm_attr_int(arena, "keepdims", 0)),
                                    weights)
-                    : cm_loss_cast(p, cm_emit(p, "Size", classes), wide);
+                    : cm_emit_cast(p, cm_emit(p, "Size", classes), wide);
         slope = cm_emit(p, "Div", slope, total);
     }
     if (weights)
@@ -227,7 +218,7 @@ static enum cm_status nll_grad(struct cm_grad *g)
     CM_TRY(cm_loss_slopes(&p, &slopes, &chosen));
     const cm_value zero = cm_emit_scalar_like(&p, slopes, 0);
     const cm_value gradient = cm_emit(&p, "Where", chosen, cm_emit(&p, "Neg", slopes), zero);
-    const cm_value narrow = cm_loss_cast(&p, gradient, cm_builder_type(&p.build, p.scores)->dtype);
+    const cm_value narrow = cm_emit_cast(&p, gradient, cm_builder_type(&p.build, p.scores)->dtype);
     g->build = p.build;
     return cm_grad_set(g, 0, narrow);
 }

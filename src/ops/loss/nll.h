@@ -4,7 +4,7 @@
 #ifndef CM_OPS_LOSS_NLL_H
 #define CM_OPS_LOSS_NLL_H
 
-#include "graph/op.h"
+#include "graph/node_formula.h"
 
 /* Scores (N, C, d..) against classes (N, d..): output 0 becomes the loss. */
 cm_infer_fn cm_loss_infer;
@@ -44,7 +44,5 @@ struct cm_loss_parts {
  * each class is the right one (N, C, d..), bools. */
 enum cm_status cm_loss_slopes(struct cm_loss_parts *p, cm_value *slopes,
                               cm_value *chosen) CM_MUST_CHECK;
-/* x as another element type. */
-cm_value cm_loss_cast(struct cm_loss_parts *p, cm_value x, enum cm_dtype to);
 
 #endif

@@ -147,7 +147,7 @@ static cm_value in_range(struct cm_body *b, cm_value x, enum cm_dtype type)
     const double past = ldexp(1, (wide ? 64 : 32) - has_sign);
     const cm_value high = cm_emit_scalar(b, CM_DOUBLE, wide ? nextafter(past, 0) : past - 1);
     const cm_value low = cm_emit_scalar(b, CM_DOUBLE, has_sign ? -past : 0);
-    return cm_compose_cast(b, cm_emit(b, "Min", cm_emit(b, "Max", x, low), high), type);
+    return cm_emit_cast(b, cm_emit(b, "Min", cm_emit(b, "Max", x, low), high), type);
 }
 
 /* alpha A' B' + beta C; whole numbers with factors go through double. */
@@ -161,7 +161,7 @@ static enum cm_status gemm_body(struct cm_body *b)
     for (int i = 0; i < 3; i++) {
         operands[i] = cm_body_input(b, i);
         if (operands[i] && through)
-            operands[i] = cm_compose_cast(b, operands[i], CM_DOUBLE);
+            operands[i] = cm_emit_cast(b, operands[i], CM_DOUBLE);
         if (i < 2 && cm_node_int(b->node, i == 0 ? "transA" : "transB"))
             operands[i] = CM_COMPOSE_TRANSPOSE(b, operands[i], 1, 0);
     }

@@ -23,11 +23,10 @@ static enum cm_status gemm_fast_gelu_body(struct cm_body *b)
 /* The residual is added to what dropout left of the biased data. */
 static enum cm_status bias_dropout_body(struct cm_body *b)
 {
-    static const char *const seed[] = {"seed"};
     const cm_value sum = cm_emit(b, "Add", cm_body_input(b, 0), cm_body_input(b, 1));
     const cm_value inputs[] = {sum, cm_body_input(b, 3), cm_body_input(b, 4)};
     cm_value results[2];
-    cm_compose_several(b, "Dropout", seed, CM_COUNT(seed), inputs, CM_COUNT(inputs), results, 2);
+    cm_compose_several(b, "Dropout", inputs, CM_COUNT(inputs), results, 2);
     CM_TRY(cm_body_return(b, 1, results[1]));
     return cm_body_return(b, 0, cm_compose_add(b, results[0], cm_body_input(b, 2)));
 }

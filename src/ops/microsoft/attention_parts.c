@@ -55,7 +55,7 @@ void cm_compose_attention(struct cm_body *b, struct cm_attention_parts *parts)
  * zeros fill it up, of which there can be no negative number. */
 static cm_value between_ends(struct cm_body *b, const struct cm_key_mask *m)
 {
-    const cm_value rows = cm_emit(b, "Reshape", cm_compose_cast(b, m->mask, CM_INT64),
+    const cm_value rows = cm_emit(b, "Reshape", cm_emit_cast(b, m->mask, CM_INT64),
                                   CM_COMPOSE_CONCAT(b, 0, cm_emit_int64s(b, -1), m->batch));
     const cm_value missing =
         cm_emit(b, "Sub", cm_emit_int64s(b, 2), cm_compose_dims(b, rows, 0, 1));

@@ -4,14 +4,12 @@
 #ifndef CM_OPS_MICROSOFT_COMPOSE_H
 #define CM_OPS_MICROSOFT_COMPOSE_H
 
-#include "graph/op.h"
+#include "graph/node_formula.h"
 
 const struct cm_type *cm_compose_type(const struct cm_body *b, cm_value x);
 /* The rank of x, CM_RANK_UNKNOWN where it is not known or x is absent. */
 int cm_compose_rank(const struct cm_body *b, cm_value x);
 
-/* Gives x itself where it has that type already. */
-cm_value cm_compose_cast(struct cm_body *b, cm_value x, enum cm_dtype to);
 cm_value cm_compose_add(struct cm_body *b, cm_value x, cm_value y); /* either may be 0: absent */
 
 /* Dimensions [from, to) of x, as a list. */
@@ -38,13 +36,15 @@ cm_value cm_compose_unsqueeze(struct cm_body *b, cm_value x, size_t count, const
                          (const int64_t[]){__VA_ARGS__})
 #define CM_COMPOSE_RESHAPE(b, x, ...) cm_emit((b), "Reshape", (x), cm_emit_int64s((b), __VA_ARGS__))
 
-/* An emit of `op` that takes over those attributes of the call that are in names and given. */
-cm_value cm_compose_as_called(struct cm_body *b, const char *op, const char *const *names,
-                              size_t n_names, const cm_value *inputs, size_t n_inputs);
-
+/* An emit of op with the attributes of the call that its schema knows. Operands at the end may be
+ * absent. */
+cm_value cm_compose_as_called(struct cm_body *b, const char *op, const cm_value *inputs,
+                              size_t n_inputs);
+#define CM_COMPOSE_AS_CALLED(b, op, ...)                                                           \
+    cm_compose_as_called((b), (op), (const cm_value[]){__VA_ARGS__},                               \
+                         sizeof((const cm_value[]){__VA_ARGS__}) / sizeof(cm_value))
 /* The same with several results. */
-void cm_compose_several(struct cm_body *b, const char *op, const char *const *names, size_t n_names,
-                        const cm_value *inputs, size_t n_inputs, cm_value *results,
-                        size_t n_results);
+void cm_compose_several(struct cm_body *b, const char *op, const cm_value *inputs, size_t n_inputs,
+                        cm_value *results, size_t n_results);
 
 #endif

@@ -22,7 +22,7 @@ static cm_value column_of_boxes(struct cm_body *b, cm_value boxes, int64_t colum
 static cm_value as_index(struct cm_body *b, const struct samples *s, cm_value place)
 {
     const cm_value zero = cm_emit_scalar_like(b, place, 0);
-    return cm_compose_cast(b, cm_emit(b, "Clip", place, zero, s->last), CM_INT64);
+    return cm_emit_cast(b, cm_emit(b, "Clip", place, zero, s->last), CM_INT64);
 }
 
 /* Both ends of a box are sampled; a single sample is taken from its middle. */
@@ -79,12 +79,12 @@ static struct pixels flat_pixels(struct cm_body *b, enum cm_dtype dtype)
     const cm_value images = cm_body_input(b, IN_IMAGES);
     const cm_value channels = cm_compose_dims(b, images, 1, 2);
     struct pixels p;
-    p.rows = cm_emit(b, "Reshape",
-                     cm_compose_cast(b, CM_COMPOSE_TRANSPOSE(b, images, 0, 2, 3, 1), dtype),
-                     CM_COMPOSE_CONCAT(b, 0, cm_emit_int64s(b, -1), channels));
+    p.rows =
+        cm_emit(b, "Reshape", cm_emit_cast(b, CM_COMPOSE_TRANSPOSE(b, images, 0, 2, 3, 1), dtype),
+                CM_COMPOSE_CONCAT(b, 0, cm_emit_int64s(b, -1), channels));
     p.width = cm_compose_dim(b, images, 3);
     const cm_value batch =
-        CM_COMPOSE_UNSQUEEZE(b, cm_compose_cast(b, cm_body_input(b, IN_BATCH), CM_INT64), 1, 2);
+        CM_COMPOSE_UNSQUEEZE(b, cm_emit_cast(b, cm_body_input(b, IN_BATCH), CM_INT64), 1, 2);
     p.starts = cm_emit(b, "Mul", batch, cm_compose_dim(b, images, 2));
     return p;
 }
@@ -124,8 +124,8 @@ static enum cm_status crop_and_resize_body(struct cm_body *b)
     if (!nearest && !cm_str_is(mode, "bilinear"))
         return cm_body_decline(b, "attribute 'mode' is '%.*s', expected 'bilinear' or 'nearest'",
                                CM_STR_FMT(mode));
-    const cm_value boxes = cm_compose_cast(b, cm_body_input(b, IN_BOXES), wide);
-    const cm_value sizes = cm_compose_cast(b, cm_body_input(b, IN_SIZE), CM_INT64);
+    const cm_value boxes = cm_emit_cast(b, cm_body_input(b, IN_BOXES), wide);
+    const cm_value sizes = cm_emit_cast(b, cm_body_input(b, IN_SIZE), CM_INT64);
     const struct samples y = sample_axis(b, boxes, sizes, 0, nearest);
     const struct samples x = sample_axis(b, boxes, sizes, 1, nearest);
     const struct pixels pixels = flat_pixels(b, wide);
@@ -137,7 +137,7 @@ static enum cm_status crop_and_resize_body(struct cm_body *b)
         cm_emit_scalar(b, wide, (double)cm_node_float(b->node, "extrapolation_value"));
     const cm_value result = cm_emit(b, "Where", inside, value, outside);
     return cm_body_return(b, 0,
-                          cm_compose_cast(b, CM_COMPOSE_TRANSPOSE(b, result, 0, 3, 1, 2), dtype));
+                          cm_emit_cast(b, CM_COMPOSE_TRANSPOSE(b, result, 0, 3, 1, 2), dtype));
 }
 
 CM_OP_IN(microsoft, "com.microsoft", CropAndResize, .body = crop_and_resize_body);

@@ -14,12 +14,9 @@ static cm_value as_scalar(struct cm_body *b, cm_value x)
 /* Paddings may be a matrix of one row. */
 static enum cm_status pad_body(struct cm_body *b)
 {
-    static const char *const mode[] = {"mode"};
     const cm_value value = as_scalar(b, cm_body_input(b, 2));
-    const cm_value operands[] = {cm_body_input(b, 0),
-                                 CM_COMPOSE_RESHAPE(b, cm_body_input(b, 1), -1), value};
-    return cm_body_return(
-        b, 0, cm_compose_as_called(b, "Pad", mode, CM_COUNT(mode), operands, value ? 3 : 2));
+    const cm_value pads = CM_COMPOSE_RESHAPE(b, cm_body_input(b, 1), -1);
+    return cm_body_return(b, 0, CM_COMPOSE_AS_CALLED(b, "Pad", cm_body_input(b, 0), pads, value));
 }
 
 static enum cm_status range_body(struct cm_body *b)
@@ -33,11 +30,9 @@ static enum cm_status range_body(struct cm_body *b)
 
 static enum cm_status trilu_body(struct cm_body *b)
 {
-    static const char *const upper[] = {"upper"};
-    const cm_value operands[] = {cm_body_input(b, 0), as_scalar(b, cm_body_input(b, 1))};
     return cm_body_return(
         b, 0,
-        cm_compose_as_called(b, "Trilu", upper, CM_COUNT(upper), operands, operands[1] ? 2 : 1));
+        CM_COMPOSE_AS_CALLED(b, "Trilu", cm_body_input(b, 0), as_scalar(b, cm_body_input(b, 1))));
 }
 
 /* Its modes had other names. */

@@ -109,26 +109,18 @@ static enum cm_status return_activated(struct cm_body *b, cm_value x)
     return cm_body_return(b, 0, activate(b, kind, parameters, x));
 }
 
-static const char *const conv_attributes[] = {"auto_pad",     "dilations", "group",
-                                              "kernel_shape", "pads",      "strides"};
-
 /* Z has the shape of the result; it is a residual that the activation comes after. */
 static enum cm_status fused_conv_body(struct cm_body *b)
 {
-    const cm_value operands[] = {cm_body_input(b, 0), cm_body_input(b, 1), cm_body_input(b, 2)};
-    const cm_value y = cm_compose_as_called(b, "Conv", conv_attributes, CM_COUNT(conv_attributes),
-                                            operands, operands[2] ? 3 : 2);
+    const cm_value y = CM_COMPOSE_AS_CALLED(b, "Conv", cm_body_input(b, 0), cm_body_input(b, 1),
+                                            cm_body_input(b, 2));
     return return_activated(b, cm_compose_add(b, y, cm_body_input(b, 3)));
 }
 
-static const char *const gemm_attributes[] = {"alpha", "beta", "transA", "transB"};
-
 static enum cm_status fused_gemm_body(struct cm_body *b)
 {
-    const cm_value operands[] = {cm_body_input(b, 0), cm_body_input(b, 1), cm_body_input(b, 2)};
-    return return_activated(b, cm_compose_as_called(b, "Gemm", gemm_attributes,
-                                                    CM_COUNT(gemm_attributes), operands,
-                                                    operands[2] ? 3 : 2));
+    return return_activated(b, CM_COMPOSE_AS_CALLED(b, "Gemm", cm_body_input(b, 0),
+                                                    cm_body_input(b, 1), cm_body_input(b, 2)));
 }
 
 /* An operand as it is multiplied. transBatch moves the first axis before the last one, then trans

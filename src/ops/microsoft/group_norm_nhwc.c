@@ -28,7 +28,7 @@ static enum cm_status return_group_norm(struct cm_body *b, cm_value x)
     CM_TRY(b->build.status);
     const enum cm_dtype narrow = cm_compose_type(b, x)->dtype;
     const cm_value wide =
-        cm_compose_cast(b, last ? channels_first(b, x) : x, cm_compose_type(b, gamma)->dtype);
+        cm_emit_cast(b, last ? channels_first(b, x) : x, cm_compose_type(b, gamma)->dtype);
     cm_value y = cm_emit_with(
         b, "GroupNormalization",
         CM_ATTRIBUTES(cm_attr_int(arena, "num_groups", cm_node_int(b->node, "groups")),
@@ -36,7 +36,7 @@ static enum cm_status return_group_norm(struct cm_body *b, cm_value x)
         wide, gamma, beta);
     if (activation == 1)
         y = cm_emit(b, "Swish", y);
-    y = cm_compose_cast(b, y, narrow);
+    y = cm_emit_cast(b, y, narrow);
     return cm_body_return(b, 0, last ? channels_last(b, y) : y);
 }
 
@@ -70,12 +70,9 @@ static enum cm_status skip_group_norm_body(struct cm_body *b)
 /* Weights are (outputs, kernel.., inputs / group), the bias is as usual. */
 static enum cm_status nhwc_conv_body(struct cm_body *b)
 {
-    static const char *const names[] = {"auto_pad",     "dilations", "group",
-                                        "kernel_shape", "pads",      "strides"};
-    const cm_value operands[] = {channels_first(b, cm_body_input(b, 0)),
-                                 channels_first(b, cm_body_input(b, 1)), cm_body_input(b, 2)};
     const cm_value y =
-        cm_compose_as_called(b, "Conv", names, CM_COUNT(names), operands, operands[2] ? 3 : 2);
+        CM_COMPOSE_AS_CALLED(b, "Conv", channels_first(b, cm_body_input(b, 0)),
+                             channels_first(b, cm_body_input(b, 1)), cm_body_input(b, 2));
     return cm_body_return(b, 0, channels_last(b, y));
 }
 

@@ -40,7 +40,7 @@ struct sequences {
 
 static cm_value integer(struct cm_body *b, int i)
 {
-    return cm_compose_cast(b, cm_body_input(b, i), CM_INT64);
+    return cm_emit_cast(b, cm_body_input(b, i), CM_INT64);
 }
 
 static bool keeps_window(const struct cm_body *b)
@@ -67,7 +67,7 @@ static void measure_window(struct cm_body *b, struct sequences *s)
     s->room = cm_compose_dim(b, cm_body_input(b, IN_PAST_KEY), 2);
     const cm_value too_few = cm_emit(b, "Less", s->room, cm_build_int64(&b->build, width));
     const cm_value window =
-        cm_emit(b, "Gather", cm_emit_int64s(b, width), cm_compose_cast(b, too_few, CM_INT64));
+        cm_emit(b, "Gather", cm_emit_int64s(b, width), cm_emit_cast(b, too_few, CM_INT64));
     const cm_value step = cm_emit(b, "Add", cm_emit(b, "Sub", s->room, window), one);
     s->rows = resident_rows(b, s->valid, s->room, step);
     s->first = cm_emit(b, "Sub", s->valid, s->rows);
@@ -168,12 +168,12 @@ static cm_value cached(struct cm_body *b, int past, cm_value x, cm_value sources
         return x;
     const enum cm_dtype type = cm_compose_type(b, x)->dtype;
     const enum cm_dtype moved = type == CM_FLOAT8E4M3FN ? CM_FLOAT : type; /* Concat's types */
-    const cm_value both = CM_COMPOSE_CONCAT(b, 2, cm_compose_cast(b, cm_body_input(b, past), moved),
-                                            cm_compose_cast(b, x, moved));
+    const cm_value both = CM_COMPOSE_CONCAT(b, 2, cm_emit_cast(b, cm_body_input(b, past), moved),
+                                            cm_emit_cast(b, x, moved));
     const cm_value rows =
         CM_COMPOSE_TRANSPOSE(b, padded(b, both, cm_emit_int64s(b, 1)), 0, 2, 1, 3);
     const cm_value taken = cm_emit_with(b, "GatherND", CM_ATTRIBUTES(batch), rows, sources);
-    return cm_compose_cast(b, CM_COMPOSE_TRANSPOSE(b, taken, 0, 2, 1, 3), type);
+    return cm_emit_cast(b, CM_COMPOSE_TRANSPOSE(b, taken, 0, 2, 1, 3), type);
 }
 
 /* The rows that queries are compared with where a window cache is kept, as cache_sources gives
@@ -287,9 +287,9 @@ static cm_value quantized(struct cm_body *b, const struct cache_form *form, cm_v
 {
     if (!form->scale)
         return x;
-    x = cm_emit(b, "Div", cm_compose_cast(b, x, CM_FLOAT), form->scale);
+    x = cm_emit(b, "Div", cm_emit_cast(b, x, CM_FLOAT), form->scale);
     if (form->type == CM_FLOAT8E4M3FN)
-        return cm_compose_cast(b, x, form->type);
+        return cm_emit_cast(b, x, form->type);
     const double half = form->nibbles ? 8 : 128;
     x = cm_emit(b, "Clip", cm_emit(b, "Round", x), cm_emit_scalar(b, CM_FLOAT, -half),
                 cm_emit_scalar(b, CM_FLOAT, half - 1));
@@ -303,7 +303,7 @@ static cm_value quantized(struct cm_body *b, const struct cache_form *form, cm_v
         x = cm_emit(b, "Reshape", cm_emit(b, "Add", cm_compose_slice(b, pairs, 4, 0, 1), high),
                     CM_COMPOSE_CONCAT(b, 0, rows, cm_emit_int64s(b, -1)));
     }
-    return cm_compose_cast(b, x, form->type);
+    return cm_emit_cast(b, x, form->type);
 }
 
 /* The elements of cache rows, in the type of `like`. */
@@ -312,7 +312,7 @@ static cm_value dequantized(struct cm_body *b, const struct cache_form *form, cm
 {
     if (!form->scale)
         return x;
-    x = cm_compose_cast(b, x, CM_FLOAT);
+    x = cm_emit_cast(b, x, CM_FLOAT);
     if (form->nibbles) {
         const cm_value byte = CM_COMPOSE_UNSQUEEZE(b, x, 4);
         const cm_value high =
@@ -324,7 +324,7 @@ static cm_value dequantized(struct cm_body *b, const struct cache_form *form, cm
         x = cm_emit(b, "Reshape", CM_COMPOSE_CONCAT(b, 4, low, high), shape);
         x = cm_emit(b, "Sub", x, cm_emit_scalar(b, CM_FLOAT, 8));
     }
-    return cm_compose_cast(b, cm_emit(b, "Mul", x, form->scale), cm_compose_type(b, like)->dtype);
+    return cm_emit_cast(b, cm_emit(b, "Mul", x, form->scale), cm_compose_type(b, like)->dtype);
 }
 
 /* One more key that scores the head's sink, or 0, and has nothing to give: it only takes its part

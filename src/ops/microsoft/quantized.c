@@ -8,20 +8,12 @@ enum cm_dtype cm_quantized_type(const struct cm_body *b, cm_value x)
     return type ? type->dtype : CM_UNDEFINED;
 }
 
-cm_value cm_quantized_cast(struct cm_body *b, cm_value x, enum cm_dtype to)
-{
-    if (cm_quantized_type(b, x) == to)
-        return x;
-    struct cm_arena *arena = cm_builder_arena(&b->build);
-    return cm_emit_with(b, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", to)), x);
-}
-
 cm_value cm_quantized_number(struct cm_body *b, int i)
 {
     const cm_value given = cm_body_input(b, i);
     if (!given)
         return cm_emit_scalar(b, CM_FLOAT, 0);
-    const cm_value real = cm_quantized_cast(b, given, CM_FLOAT);
+    const cm_value real = cm_emit_cast(b, given, CM_FLOAT);
     const struct cm_type *type = real ? cm_builder_type(&b->build, real) : NULL;
     if (!type || type->rank == 0)
         return real;
@@ -54,7 +46,7 @@ cm_value cm_quantized_finish(struct cm_body *b, cm_value v, cm_value zero,
         v = cm_emit(b, "Round", v);
     v = cm_emit(b, "Clip", v, cm_emit_scalar(b, CM_FLOAT, is_signed ? -128 : 0),
                 cm_emit_scalar(b, CM_FLOAT, is_signed ? 127 : 255));
-    return cm_quantized_cast(b, v, type);
+    return cm_emit_cast(b, v, type);
 }
 
 static cm_value permuted(struct cm_body *b, cm_value x, int rank, const int64_t *order)

@@ -6,9 +6,8 @@
 #ifndef CM_OPS_MICROSOFT_QUANTIZED_H
 #define CM_OPS_MICROSOFT_QUANTIZED_H
 
-#include "graph/op.h"
+#include "graph/node_formula.h"
 
-cm_value cm_quantized_cast(struct cm_body *b, cm_value x, enum cm_dtype to);
 enum cm_dtype cm_quantized_type(const struct cm_body *b, cm_value x);
 
 /* Operand i, one number of rank 0 or 1, as a float scalar; an absent one is 0. */

@@ -9,9 +9,9 @@ enum { MOST_ATTRIBUTES = 16 };
 static cm_value weights_of(struct cm_body *b, enum cm_dtype real)
 {
     const cm_value zero = cm_body_input(b, WEIGHT_ZERO);
-    cm_value w = cm_quantized_cast(b, cm_body_input(b, WEIGHT), real);
+    cm_value w = cm_emit_cast(b, cm_body_input(b, WEIGHT), real);
     if (zero)
-        w = cm_emit(b, "Sub", w, cm_quantized_cast(b, zero, real));
+        w = cm_emit(b, "Sub", w, cm_emit_cast(b, zero, real));
     return cm_emit(b, "Mul", w, cm_body_input(b, WEIGHT_SCALE));
 }
 

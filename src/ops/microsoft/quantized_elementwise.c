@@ -18,8 +18,8 @@ static enum cm_status add_body(struct cm_body *b)
         cm_emit(b, "Add", cm_emit(b, "Mul", ratio_a, cm_quantized_number(b, A_ZERO)),
                 cm_emit(b, "Mul", ratio_b, cm_quantized_number(b, B_ZERO)));
     const cm_value fixed = cm_emit(b, "Sub", cm_quantized_number(b, C_ZERO), zeros);
-    const cm_value left = cm_quantized_cast(b, cm_body_input(b, A), CM_FLOAT);
-    const cm_value right = cm_quantized_cast(b, cm_body_input(b, B), CM_FLOAT);
+    const cm_value left = cm_emit_cast(b, cm_body_input(b, A), CM_FLOAT);
+    const cm_value right = cm_emit_cast(b, cm_body_input(b, B), CM_FLOAT);
     const cm_value part = cm_emit(b, "Add", cm_emit(b, "Mul", left, ratio_a), fixed);
     return cm_body_return(
         b, 0, cm_quantized_finish(b, part, cm_emit(b, "Mul", right, ratio_b), CM_ROUND_LAST, type));
@@ -32,9 +32,9 @@ static enum cm_status mul_body(struct cm_body *b)
     const cm_value scales =
         cm_emit(b, "Mul", cm_quantized_number(b, A_SCALE), cm_quantized_number(b, B_SCALE));
     const cm_value ratio = cm_emit(b, "Div", scales, cm_quantized_number(b, C_SCALE));
-    const cm_value left = cm_emit(b, "Sub", cm_quantized_cast(b, cm_body_input(b, A), CM_FLOAT),
+    const cm_value left = cm_emit(b, "Sub", cm_emit_cast(b, cm_body_input(b, A), CM_FLOAT),
                                   cm_quantized_number(b, A_ZERO));
-    const cm_value right = cm_emit(b, "Sub", cm_quantized_cast(b, cm_body_input(b, B), CM_FLOAT),
+    const cm_value right = cm_emit(b, "Sub", cm_emit_cast(b, cm_body_input(b, B), CM_FLOAT),
                                    cm_quantized_number(b, B_ZERO));
     const cm_value v = cm_emit(b, "Mul", cm_emit(b, "Mul", left, right), ratio);
     return cm_body_return(

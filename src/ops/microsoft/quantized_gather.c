@@ -100,12 +100,12 @@ static cm_value reals(const struct table *t, cm_value codes, cm_value scales, cm
                       int place)
 {
     struct cm_body *b = t->b;
-    cm_value v = cm_quantized_cast(b, codes, CM_FLOAT);
+    cm_value v = cm_emit_cast(b, codes, CM_FLOAT);
     if (zeros)
-        v = cm_emit(b, "Sub", v, spread(t, cm_quantized_cast(b, zeros, CM_FLOAT), codes, place));
+        v = cm_emit(b, "Sub", v, spread(t, cm_emit_cast(b, zeros, CM_FLOAT), codes, place));
     else if (t->bits)
         v = cm_emit(b, "Sub", v, cm_emit_scalar(b, CM_FLOAT, (double)(1 << (t->bits - 1))));
-    return cm_emit(b, "Mul", v, spread(t, cm_quantized_cast(b, scales, CM_FLOAT), codes, place));
+    return cm_emit(b, "Mul", v, spread(t, cm_emit_cast(b, scales, CM_FLOAT), codes, place));
 }
 
 /* The same numbers in a type that Gather takes. */
@@ -114,10 +114,7 @@ static cm_value whole_bytes(struct cm_body *b, cm_value x)
     const enum cm_dtype type = cm_quantized_type(b, x);
     if (!x || type == CM_UINT8)
         return x;
-    return cm_quantized_cast(b, x,
-                             type == CM_UINT4  ? CM_UINT8
-                             : type == CM_INT4 ? CM_INT8
-                                               : CM_FLOAT16);
+    return cm_emit_cast(b, x, type == CM_UINT4 ? CM_UINT8 : type == CM_INT4 ? CM_INT8 : CM_FLOAT16);
 }
 
 /* Rows are picked first and then decoded, unless blocks go along the same axis. Scales of length 1
@@ -138,7 +135,7 @@ static enum cm_status gather_body(struct cm_body *b)
         y = reals(&t, unpacked(&t, gathered(&t, data)), gathered(&t, scales),
                   zeros ? unpacked(&t, gathered(&t, zeros)) : 0, t.place);
     }
-    return cm_body_return(b, 0, cm_quantized_cast(b, y, cm_quantized_type(b, scales)));
+    return cm_body_return(b, 0, cm_emit_cast(b, y, cm_quantized_type(b, scales)));
 }
 
 CM_OP_IN(microsoft, "com.microsoft", GatherBlockQuantized, .values.is_quantized = true,

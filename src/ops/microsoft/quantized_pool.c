@@ -72,17 +72,17 @@ static enum cm_status globalaveragepool_body(struct cm_body *b)
     const cm_value x = cm_body_input(b, X);
     const enum cm_dtype type = cm_quantized_type(b, x);
     const cm_value axes = axes_between(b, x, last ? 1 : 2, last ? -1 : 0);
-    const cm_value zero = cm_quantized_cast(b, cm_quantized_number(b, X_ZERO), CM_INT32);
-    const cm_value centred = cm_emit(b, "Sub", cm_quantized_cast(b, x, CM_INT32), zero);
+    const cm_value zero = cm_emit_cast(b, cm_quantized_number(b, X_ZERO), CM_INT32);
+    const cm_value centred = cm_emit(b, "Sub", cm_emit_cast(b, x, CM_INT32), zero);
     const struct cm_attribute_proto no_axes_no_sum = cm_attr_int(arena, "noop_with_empty_axes", 1);
     const cm_value sum = cm_emit_with(b, "ReduceSum", CM_ATTRIBUTES(no_axes_no_sum), centred, axes);
     const cm_value sizes = cm_emit(b, "Gather", cm_emit(b, "Shape", x), axes);
-    const cm_value elements = cm_quantized_cast(
+    const cm_value elements = cm_emit_cast(
         b, cm_emit_with(b, "ReduceProd", CM_ATTRIBUTES(cm_attr_int(arena, "keepdims", 0)), sizes),
         CM_FLOAT);
     const cm_value ratio = cm_emit(b, "Div", cm_quantized_number(b, X_SCALE),
                                    cm_emit(b, "Mul", cm_quantized_number(b, Y_SCALE), elements));
-    const cm_value v = cm_emit(b, "Mul", cm_quantized_cast(b, sum, CM_FLOAT), ratio);
+    const cm_value v = cm_emit(b, "Mul", cm_emit_cast(b, sum, CM_FLOAT), ratio);
     return cm_body_return(
         b, 0, cm_quantized_finish(b, v, cm_quantized_number(b, Y_ZERO), CM_ROUND_FIRST, type));
 }

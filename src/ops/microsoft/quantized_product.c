@@ -28,7 +28,7 @@ static enum cm_status gemm_body(struct cm_body *b)
                              cm_body_input(b, B_SCALE));
     if (cm_body_input(b, Y_SCALE))
         scale = cm_emit(b, "Div", scale, cm_quantized_number(b, Y_SCALE));
-    const cm_value v = cm_emit(b, "Mul", cm_quantized_cast(b, sum, CM_FLOAT), scale);
+    const cm_value v = cm_emit(b, "Mul", cm_emit_cast(b, sum, CM_FLOAT), scale);
     const cm_value zero = cm_body_input(b, Y_ZERO);
     if (!zero)
         return cm_body_return(b, 0, v);
@@ -48,12 +48,12 @@ static cm_value scaled_product(struct cm_body *b, cm_value left, cm_value right,
 {
     const enum cm_dtype real = cm_quantized_type(b, right_scale);
     const cm_value sum = cm_emit(b, "MatMulInteger", left, right, left_zero, right_zero);
-    const cm_value scale = cm_emit(b, "Mul", cm_quantized_cast(b, left_scale, CM_FLOAT),
-                                   cm_quantized_cast(b, right_scale, CM_FLOAT));
-    cm_value y = cm_emit(b, "Mul", cm_quantized_cast(b, sum, CM_FLOAT), scale);
+    const cm_value scale = cm_emit(b, "Mul", cm_emit_cast(b, left_scale, CM_FLOAT),
+                                   cm_emit_cast(b, right_scale, CM_FLOAT));
+    cm_value y = cm_emit(b, "Mul", cm_emit_cast(b, sum, CM_FLOAT), scale);
     if (bias)
-        y = cm_emit(b, "Add", y, cm_quantized_cast(b, bias, CM_FLOAT));
-    return cm_quantized_cast(b, y, real);
+        y = cm_emit(b, "Add", y, cm_emit_cast(b, bias, CM_FLOAT));
+    return cm_emit_cast(b, y, real);
 }
 
 static enum cm_status matmulintegertofloat_body(struct cm_body *b)

@@ -64,8 +64,8 @@ static enum cm_status return_product(struct cm_body *b, cm_value a, cm_value wei
         weights = cm_emit_with(b, "Transpose", CM_ATTRIBUTES(perm), weights);
     cm_value y = cm_emit(b, "MatMul", a, weights);
     if (bias)
-        y = cm_emit(b, "Add", y, cm_quantized_cast(b, bias, CM_FLOAT));
-    return cm_body_return(b, 0, cm_quantized_cast(b, y, cm_quantized_type(b, cm_body_input(b, 0))));
+        y = cm_emit(b, "Add", y, cm_emit_cast(b, bias, CM_FLOAT));
+    return cm_body_return(b, 0, cm_emit_cast(b, y, cm_quantized_type(b, cm_body_input(b, 0))));
 }
 
 /* What belongs to blocks, (n, blocks), for each of the k columns: by place, or by g_idx. */
@@ -102,15 +102,15 @@ enum cm_status cm_matmulnbits_body(struct cm_body *b)
         zeros = cm_quantized_type(b, given) == CM_UINT8
                     ? unpacked(b, given, w.n, w.zero_bytes, w.bits, false, w.blocks)
                     : cm_emit(b, "Reshape", given, sizes);
-        zeros = by_column(b, cm_quantized_cast(b, zeros, CM_FLOAT), &w, g_idx);
+        zeros = by_column(b, cm_emit_cast(b, zeros, CM_FLOAT), &w, g_idx);
     }
     const cm_value scales = by_column(
-        b, cm_emit(b, "Reshape", cm_quantized_cast(b, cm_body_input(b, SCALES), CM_FLOAT), sizes),
-        &w, g_idx);
+        b, cm_emit(b, "Reshape", cm_emit_cast(b, cm_body_input(b, SCALES), CM_FLOAT), sizes), &w,
+        g_idx);
     const cm_value codes = unpacked(b, cm_body_input(b, B), w.n, w.row_bytes, w.bits, false, w.k);
     const cm_value weights =
-        cm_emit(b, "Mul", cm_emit(b, "Sub", cm_quantized_cast(b, codes, CM_FLOAT), zeros), scales);
-    const cm_value a = cm_quantized_cast(b, cm_body_input(b, A), CM_FLOAT);
+        cm_emit(b, "Mul", cm_emit(b, "Sub", cm_emit_cast(b, codes, CM_FLOAT), zeros), scales);
+    const cm_value a = cm_emit_cast(b, cm_body_input(b, A), CM_FLOAT);
     return return_product(b, cm_nbits_rounds(b->node) ? rounded(b, a, &w) : a, weights, true,
                           cm_body_input(b, BIAS));
 }
@@ -118,7 +118,7 @@ enum cm_status cm_matmulnbits_body(struct cm_body *b)
 /* absmax for each of the n * k numbers, in a row. */
 static cm_value absmax_of_each(struct cm_body *b, const struct cm_coded_weights *w)
 {
-    const cm_value absmax = cm_quantized_cast(b, cm_body_input(b, 2), CM_FLOAT);
+    const cm_value absmax = cm_emit_cast(b, cm_body_input(b, 2), CM_FLOAT);
     const int64_t count = w->n * w->k;
     const cm_value apart = cm_emit(b, "Reshape", absmax, cm_emit_int64s(b, w->blocks, 1));
     const cm_value spread = cm_emit(b, "Expand", apart, cm_emit_int64s(b, w->blocks, w->block));
@@ -140,10 +140,10 @@ enum cm_status cm_matmulbnb4_body(struct cm_body *b)
         .type = CM_FLOAT, .shape = {.rank = 1, .dims = {16}}, .data = numbers};
     const cm_value codes = unpacked(b, cm_body_input(b, 1), 1, w.bytes, 4, true, count);
     const cm_value flat = cm_emit(b, "Reshape", codes, cm_emit_int64s(b, count));
-    const cm_value values = cm_emit(b, "Gather", cm_build_tensor(&b->build, &table),
-                                    cm_quantized_cast(b, flat, CM_INT32));
+    const cm_value values =
+        cm_emit(b, "Gather", cm_build_tensor(&b->build, &table), cm_emit_cast(b, flat, CM_INT32));
     const cm_value scaled = cm_emit(b, "Mul", values, absmax_of_each(b, &w));
-    return return_product(b, cm_quantized_cast(b, cm_body_input(b, 0), CM_FLOAT),
+    return return_product(b, cm_emit_cast(b, cm_body_input(b, 0), CM_FLOAT),
                           cm_emit(b, "Reshape", scaled, cm_emit_int64s(b, w.n, w.k)),
                           cm_node_int(b->node, "transB") != 0, 0);
 }

@@ -41,7 +41,7 @@ static enum cm_status skip_layer_norm_body(struct cm_body *b)
 /* What RMSNormalization divides by, which it does not give itself. */
 static cm_value inverse_root_mean_square(struct cm_body *b, cm_value x, float epsilon)
 {
-    const cm_value wide = cm_compose_cast(b, x, CM_FLOAT);
+    const cm_value wide = cm_emit_cast(b, x, CM_FLOAT);
     const cm_value mean =
         cm_emit(b, "ReduceMean", cm_emit(b, "Mul", wide, wide), cm_emit_int64s(b, -1));
     const cm_value shifted = cm_emit(b, "Add", mean, cm_emit_scalar(b, CM_FLOAT, (double)epsilon));
@@ -90,7 +90,7 @@ static cm_value mask_counts(struct cm_body *b)
     const cm_value ones = cm_emit(b, "Equal", mask, cm_emit_scalar(b, CM_INT32, 1));
     return cm_emit_with(b, "ReduceSum",
                         CM_ATTRIBUTES(cm_attr_int(cm_builder_arena(&b->build), "keepdims", 0)),
-                        cm_compose_cast(b, ones, CM_INT32), cm_emit_int64s(b, 1));
+                        cm_emit_cast(b, ones, CM_INT32), cm_emit_int64s(b, 1));
 }
 
 /* Rows of three tables are added: of the words, of their places (counted where no ids are given,

@@ -178,16 +178,16 @@ static cm_value with_floats(struct cm_body *b, const char *op, cm_value x,
     const struct cm_tensor tensor = cm_tensor_borrow(
         CM_FLOAT, count == 1 ? &CM_SCALAR : &CM_SHAPE(count), (void *)(uintptr_t)numbers->items);
     const cm_value operand = cm_build_tensor(&b->build, &tensor);
-    return cm_emit(b, op, x, cm_compose_cast(b, operand, CM_DOUBLE));
+    return cm_emit(b, op, x, cm_emit_cast(b, operand, CM_DOUBLE));
 }
 
 static enum cm_status scaler_body(struct cm_body *b)
 {
     const struct cm_floats offset = cm_node_floats(b->node, "offset");
     const struct cm_floats scale = cm_node_floats(b->node, "scale");
-    const cm_value x = cm_compose_cast(b, cm_body_input(b, 0), CM_DOUBLE);
+    const cm_value x = cm_emit_cast(b, cm_body_input(b, 0), CM_DOUBLE);
     const cm_value y = with_floats(b, "Mul", with_floats(b, "Sub", x, &offset), &scale);
-    return cm_body_return(b, 0, cm_compose_cast(b, y, CM_FLOAT));
+    return cm_body_return(b, 0, cm_emit_cast(b, y, CM_FLOAT));
 }
 
 static void scaler_require(struct cm_require *r)
@@ -286,7 +286,7 @@ static enum cm_status normalizer_body(struct cm_body *b)
 {
     const struct cm_str norm = cm_node_str(b->node, "norm");
     const bool squares = cm_str_is(norm, "L2");
-    const cm_value x = cm_compose_cast(b, cm_body_input(b, 0), CM_DOUBLE);
+    const cm_value x = cm_emit_cast(b, cm_body_input(b, 0), CM_DOUBLE);
     const cm_value parts = squares ? cm_emit(b, "Mul", x, x) : cm_emit(b, "Abs", x);
     if (cm_compose_rank(b, x) == 0)
         return cm_body_decline(b, "input 0 is a scalar");
@@ -294,7 +294,7 @@ static enum cm_status normalizer_body(struct cm_body *b)
                             cm_emit_int64s(b, -1));
     size = squares ? cm_emit(b, "Sqrt", size) : size;
     const cm_value divisor = cm_emit(b, "Max", size, cm_emit_scalar(b, CM_DOUBLE, 1e-30));
-    return cm_body_return(b, 0, cm_compose_cast(b, cm_emit(b, "Div", x, divisor), CM_FLOAT));
+    return cm_body_return(b, 0, cm_emit_cast(b, cm_emit(b, "Div", x, divisor), CM_FLOAT));
 }
 
 CM_OP_IN(ml, "ai.onnx.ml", Normalizer, .infer = normalizer_infer, .run = normalizer_run,

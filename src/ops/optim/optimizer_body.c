@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/optim/optimizers.h"
 
+#include "graph/node_formula.h"
+
 /* One tensor's update while it is written. */
 struct update {
     struct cm_body *b;
@@ -12,15 +14,6 @@ struct update {
     cm_value rate, later; /* R; is T above 0? */
     cm_value count;       /* T as a float */
 };
-
-static cm_value cast(struct cm_body *b, cm_value x, enum cm_dtype to)
-{
-    const struct cm_type *type = cm_builder_type(&b->build, x);
-    if (!type || type->dtype == to)
-        return x;
-    return cm_emit_with(b, "Cast",
-                        CM_ATTRIBUTES(cm_attr_int(cm_builder_arena(&b->build), "to", to)), x);
-}
 
 static cm_value number(const struct update *u, double value)
 {
@@ -107,20 +100,20 @@ static enum cm_status update_tensor(struct cm_body *b, const struct cm_optimizer
     struct update u = {.b = b, .x = x, .later = later};
     CM_TRY(b->build.status);
     u.dtype = cm_builder_type(&b->build, x)->dtype;
-    u.rate = cast(b, rate, u.dtype);
-    u.count = cast(b, count, u.dtype);
-    u.slope = cast(b, cm_body_input(b, 2 + n + i), u.dtype);
+    u.rate = cm_emit_cast(b, rate, u.dtype);
+    u.count = cm_emit_cast(b, count, u.dtype);
+    u.slope = cm_emit_cast(b, cm_body_input(b, 2 + n + i), u.dtype);
     const double norm = attribute(&u, "norm_coefficient");
     if (norm != 0)
         u.slope = cm_emit(b, "Add", times(&u, x, norm), u.slope);
     for (int s = 0; s < what->n_states; s++)
-        u.states[s] = cast(b, cm_body_input(b, 2 + (2 + s) * n + i), u.dtype);
+        u.states[s] = cm_emit_cast(b, cm_body_input(b, 2 + (2 + s) * n + i), u.dtype);
     emits[what->kind](&u);
     CM_TRY(cm_body_return(b, i, u.x));
     for (int s = 0; s < what->n_states; s++) {
         const struct cm_type *type =
             cm_builder_type(&b->build, cm_body_input(b, 2 + (2 + s) * n + i));
-        CM_TRY(cm_body_return(b, (1 + s) * n + i, cast(b, u.states[s], type->dtype)));
+        CM_TRY(cm_body_return(b, (1 + s) * n + i, cm_emit_cast(b, u.states[s], type->dtype)));
     }
     return CM_OK;
 }
