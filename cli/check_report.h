@@ -28,7 +28,7 @@ struct sarif {
 };
 int sarif_begin(struct sarif *sarif, const char *path);
 void sarif_add(struct sarif *sarif, const struct check_report *report);
-/* all: every model could be checked. */
-int sarif_end(struct sarif *sarif, bool all);
+/* all: every model could be checked. whole: memory sufficed; without it no file is written. */
+int sarif_end(struct sarif *sarif, bool all, bool whole);
 
 #endif

@@ -194,7 +194,7 @@ void sarif_add(struct sarif *sarif, const struct check_report *report)
     put_blockers(&sarif->json, report, report->train, RULE_TRAIN);
 }
 
-int sarif_end(struct sarif *sarif, bool all)
+int sarif_end(struct sarif *sarif, bool all, bool whole)
 {
     struct cli_json *json = &sarif->json;
 
@@ -207,5 +207,5 @@ int sarif_end(struct sarif *sarif, bool all)
     cli_json_close(json, '}');
     cli_json_close(json, ']');
     cli_json_close(json, '}');
-    return cli_output_end(&sarif->output, CLI_YES);
+    return cli_output_end(&sarif->output, whole ? CLI_YES : CLI_MACHINE);
 }

@@ -11,7 +11,7 @@ static const char *sarif_path, *tool;
 struct totals {
     size_t violations, warnings, notes, blockers;
     size_t unread; /* models that could not be checked */
-    bool cut;
+    bool cut, no_memory;
 };
 
 /* ---- checking ---- */
@@ -218,6 +218,7 @@ static int add_to_totals(const struct check_report *report, struct totals *total
 {
     if (!report->findings) {
         totals->unread++;
+        totals->no_memory = totals->no_memory || report->err.status == CAMEO_NO_MEMORY;
         return cli_fail(&report->err);
     }
     const size_t violations = cameo_findings_violations(report->findings);
@@ -270,7 +271,8 @@ static int check_main(char **operands, int count)
         cli_json_close(&json, ']');
     else
         show_totals(&totals);
-    const int written = sarif_path ? sarif_end(&sarif, totals.unread == 0) : CLI_YES;
+    const int written =
+        sarif_path ? sarif_end(&sarif, totals.unread == 0, !totals.no_memory) : CLI_YES;
     return written > worst ? written : worst;
 }
 
