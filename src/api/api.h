@@ -100,11 +100,10 @@ enum cm_status cm_api_change(struct cameo_model *model, cm_api_fn *fn, void *cal
                              struct cm_error *err) CM_MUST_CHECK;
 enum cm_status cm_api_derive(const struct cameo_model *from, cm_api_derive_fn *fn, void *call,
                              struct cameo_model **out, struct cm_error *err) CM_MUST_CHECK;
-/* The model of core operators, and of others that keeps, which may be NULL, says yes to. */
-enum cm_status cm_api_expand_to(const struct cameo_model *model,
-                                bool (*keeps)(struct cm_str domain, struct cm_str name),
-                                struct cameo_model **out, struct cameo_findings **findings,
-                                struct cm_error *err) CM_MUST_CHECK;
+/* The model of core operators. */
+enum cm_status cm_api_expand_core(const struct cameo_model *model, struct cameo_model **out,
+                                  struct cameo_findings **findings,
+                                  struct cm_error *err) CM_MUST_CHECK;
 
 /* Hands the outcome of a call to the caller; to may be NULL. */
 enum cameo_status cm_api_done(enum cm_status status, const struct cm_error *from,

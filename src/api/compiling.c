@@ -130,22 +130,29 @@ static enum cm_status next_step(struct cm_api_compile *c, const char *what)
     return CM_OK;
 }
 
+/* What code is made of: the model or its training step. */
+static const struct cameo_model *compiled_model(const struct cm_api_compile *c)
+{
+    return c->step ? c->step : c->model;
+}
+
 /* Outputs are called what the model calls them: the value behind one may be a constant by now, or
  * stand for two. */
 static enum cm_status name_outputs(struct cm_api_compile *c, struct cm_arena *arena)
 {
     const size_t count = c->program.n_outputs;
+    const struct cameo_model *from = compiled_model(c);
     struct cm_mlir_port *ports = CM_NEW_ARRAY(arena, struct cm_mlir_port, count);
 
-    if (count != c->core->summary.output_count)
+    if (count != from->summary.output_count)
         return cm_fail(&c->err, CM_BAD_MODEL, "the program has %zu outputs, not %zu", count,
-                       c->core->summary.output_count);
+                       from->summary.output_count);
     if (!count)
         return cm_fail(&c->err, CM_UNSUPPORTED,
                        "the model has no outputs: there is nothing to run");
     for (size_t i = 0; i < count; i++) {
         ports[i] = c->program.outputs[i];
-        ports[i].name = cm_str(c->core->outputs[i].name.data);
+        ports[i].name = cm_str(from->outputs[i].name.data);
         for (size_t k = 0; k < c->program.n_inputs; k++)
             if (cm_str_equal(ports[i].name, c->program.inputs[k].name))
                 return cm_fail(&c->err, CM_UNSUPPORTED,
@@ -159,13 +166,12 @@ static enum cm_status name_outputs(struct cm_api_compile *c, struct cm_arena *ar
 
 static enum cm_status make_program(struct cm_api_compile *c, struct cm_arena *arena)
 {
-    const struct cm_model_file *file = c->core->file;
+    const struct cm_model_file *file = compiled_model(c)->file;
     struct cm_findings findings = {
         .arena = arena, .rule = "compile", .what = "the model cannot be compiled"};
     struct cm_api_origins origins;
-    /* Passes that make no operators of their own. */
     const struct cm_lower_options lower = {
-        .passes.only = "simplify,fold,merge,inference,transposes,regions", .findings = &findings};
+        .table = &cm_compile_passes, .pass = {.keeps = cm_mlir_takes_whole, .findings = &findings}};
     /* Weights that old files list as inputs are weights all the same. */
     const struct cm_import_options import = {
         .constant_defaults = true, .ranks_only = true, .findings = &findings};
@@ -185,9 +191,11 @@ static enum cm_status make_program(struct cm_api_compile *c, struct cm_arena *ar
     struct cm_module *module = cm_module_new(arena, &module_options);
     cm_api_list_origins(&origins, &c->model->file->model, arena);
     CM_TRY(next_step(c, "lowering to linalg"));
-    CM_TRY(cm_lower_import_as(module, &file->model, &import, &graph, &c->err));
-    CM_TRY(cm_lower_graph(graph, &lower, &c->err));
-    const enum cm_status status = cm_mlir_lower(graph, &options, arena, &c->program, &c->err);
+    enum cm_status status = cm_lower_import_as(module, &file->model, &import, &graph, &c->err);
+    if (status == CM_OK)
+        status = cm_lower_graph(graph, &lower, &c->err);
+    if (status == CM_OK)
+        status = cm_mlir_lower(graph, &options, arena, &c->program, &c->err);
     if (status && findings.violations)
         return cm_api_refuse(c->model, &findings, c->options.findings, &c->err);
     CM_TRY(status);
@@ -236,20 +244,14 @@ static enum cm_status taken(struct cm_api_compile *c, enum cameo_status status,
                               : cm_fail(&c->err, (enum cm_status)status, "%.1000s", err->message);
 }
 
-/* The model, or its training step, of core operators, and of those that are compiled whole. */
-static enum cm_status expand(struct cm_api_compile *c)
+static enum cm_status make_step(struct cm_api_compile *c)
 {
-    const struct cameo_model *from = c->model;
     struct cameo_error err;
 
-    if (c->options.train_step) {
-        CM_TRY(taken(c, cameo_model_step(c->model, false, &c->step, &err), &err));
-        CM_TRY(cm_api_begin_state(c));
-        from = c->step;
-    }
-    CM_TRY(next_step(c, "expanding to core operators"));
-    return cm_api_expand_to(from, c->emit == CAMEO_EMIT_CORE ? NULL : cm_mlir_takes_whole, &c->core,
-                            c->options.findings, &c->err);
+    if (!c->options.train_step)
+        return CM_OK;
+    CM_TRY(taken(c, cameo_model_step(c->model, false, &c->step, &err), &err));
+    return cm_api_begin_state(c);
 }
 
 /* The dialect is a form of models, so it is saved like one. */
@@ -268,16 +270,27 @@ static enum cm_status write_dialect(struct cm_api_compile *c, const struct cameo
     return c->wants_report ? cm_api_compile_report(c, &produced) : CM_OK;
 }
 
+/* As a model: of core operators alone, where code takes some others whole. */
+static enum cm_status write_core(struct cm_api_compile *c)
+{
+    CM_TRY(next_step(c, "expanding to core operators"));
+    CM_TRY(cm_api_expand_core(compiled_model(c), &c->core, c->options.findings, &c->err));
+    return write_dialect(c, c->core);
+}
+
 static enum cm_status compile(struct cm_api_compile *c, const struct cameo_compile_options *options)
 {
     CM_TRY(check_options(c, options));
     CM_TRY(cm_guarded(0, &c->err, check_tools, c));
     if (c->emit == CAMEO_EMIT_ONNX && !c->options.train_step)
         return write_dialect(c, c->model);
-    CM_TRY(expand(c));
-    if (c->emit == CAMEO_EMIT_ONNX || c->emit == CAMEO_EMIT_CORE)
-        return write_dialect(c, c->emit == CAMEO_EMIT_CORE ? c->core : c->step);
-    return cm_api_about(c->model, cm_api_locked(c->core, compile_guarded, c, &c->err), &c->err);
+    CM_TRY(make_step(c));
+    if (c->emit == CAMEO_EMIT_ONNX)
+        return write_dialect(c, c->step);
+    if (c->emit == CAMEO_EMIT_CORE)
+        return write_core(c);
+    return cm_api_about(c->model, cm_api_locked(compiled_model(c), compile_guarded, c, &c->err),
+                        &c->err);
 }
 
 enum cameo_status cameo_model_compile(const struct cameo_model *model,

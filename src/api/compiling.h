@@ -14,7 +14,7 @@ struct cm_api_compile {
     struct cameo_compile_options options;
     enum cameo_emit emit;
     const struct cm_mlir_module *module; /* NULL: not needed */
-    struct cameo_model *step, *core;     /* owned; step is NULL unless it is asked for */
+    struct cameo_model *step, *core;     /* owned; NULL unless asked for */
     struct cameo_trainer *trainer;       /* has the first values of what a step changes */
     struct cameo_model *trained;         /* the trainer's copy of the model */
     struct cm_mlir_program program;

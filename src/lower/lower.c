@@ -1,4 +1,4 @@
-/* The list of passes, and running it. */
+/* The lists of passes, and running them. */
 // SPDX-License-Identifier: Apache-2.0
 #include "lower/lower.h"
 
@@ -14,7 +14,38 @@ static enum cm_status gradients(struct cm_graph *graph, const struct cm_pass_opt
     return cm_gradient_expand(graph, err);
 }
 
+static bool has_no_kernel(const struct cm_node *node, void *arg)
+{
+    (void)arg;
+    return !cm_node_has_kernel(node);
+}
+
+/* Of another domain, it is what its body is and nothing else: patterns may be found in that. */
+static bool is_shorthand(const struct cm_node *node, void *arg)
+{
+    return node->domain.size && !(node->op && node->op->grad) && has_no_kernel(node, arg);
+}
+
+/* Functions hide what passes look for, and random nodes, which get a number before any pass that
+ * changes nodes. */
+static enum cm_status open_bodies(struct cm_graph *graph, bool keep_operators, struct cm_error *err)
+{
+    CM_TRY(cm_graph_inline_calls(graph, err));
+    if (!keep_operators && cm_module_had(graph->module, CM_HAD_BODIES_ONLY))
+        CM_TRY(cm_graph_inline_all(graph, is_shorthand, NULL, err));
+    cm_graph_number_random(graph);
+    return CM_OK;
+}
+
+static enum cm_status core(struct cm_graph *graph, const struct cm_pass_options *options,
+                           struct cm_error *err)
+{
+    CM_TRY(cm_pass_core(graph, options, err));
+    return open_bodies(graph, false, err);
+}
+
 static const char SIMPLIFY[] = "no-ops and dead code removed, shape arithmetic computed once";
+static const char CORE[] = "core operators only, and those that are compiled whole";
 
 const struct cm_pass cm_passes[] = {
     {{"upgrade", "every node in its newest version", CM_PASS_REQUIRED, NULL}, NULL},
@@ -40,9 +71,34 @@ const struct cm_pass cm_passes[] = {
 const size_t cm_pass_count = CM_COUNT(cm_passes);
 const struct cm_pass_table cm_lower_passes = {cm_passes, CM_COUNT(cm_passes), sizeof *cm_passes};
 
+/* No pass that makes operators of its own, which mlir/ does not know. Bodies are simplified before
+ * what is left of them is expanded: much of them is arithmetic of shapes. */
+static const struct cm_pass compile_passes[] = {
+    {{"upgrade", "every node in its newest version", CM_PASS_REQUIRED, NULL}, NULL},
+    {{"core", CORE, CM_PASS_REQUIRED, NULL}, core},
+    {{"simplify", SIMPLIFY, CM_PASS_USUAL, NULL}, cm_pass_simplify},
+    {{"fold", "constants computed", CM_PASS_USUAL, NULL}, cm_pass_fold},
+    {{"merge", "common sub-expressions", CM_PASS_USUAL, NULL}, cm_pass_merge},
+    {{"core", CORE, CM_PASS_REQUIRED, NULL}, core},
+    {{"simplify", SIMPLIFY, CM_PASS_USUAL, NULL}, cm_pass_simplify},
+    {{"fold", "constants computed", CM_PASS_USUAL, NULL}, cm_pass_fold},
+    {{"merge", "common sub-expressions", CM_PASS_USUAL, NULL}, cm_pass_merge},
+    {{"simplify", SIMPLIFY, CM_PASS_USUAL, NULL}, cm_pass_simplify},
+    {{"inference", "weights take what follows them", CM_PASS_USUAL, NULL}, cm_pass_inference},
+    {{"transposes", "moved, merged, cancelled", CM_PASS_USUAL, NULL}, cm_pass_transposes},
+    {{"regions", "groups that one kernel may compute", CM_PASS_USUAL, NULL}, cm_pass_regions},
+};
+const struct cm_pass_table cm_compile_passes = {compile_passes, CM_COUNT(compile_passes),
+                                                sizeof *compile_passes};
+
+static const struct cm_pass_table *table_of(const struct cm_lower_options *options)
+{
+    return options->table ? options->table : &cm_lower_passes;
+}
+
 enum cm_status cm_lower_check(const struct cm_lower_options *options, struct cm_error *err)
 {
-    return options ? cm_pass_check(&cm_lower_passes, &options->passes, err) : CM_OK;
+    return options ? cm_pass_check(table_of(options), &options->passes, err) : CM_OK;
 }
 
 /* ---- import ---- */
@@ -67,18 +123,6 @@ enum cm_status cm_lower_import_as(struct cm_module *module, const struct cm_mode
 }
 
 /* ---- passes ---- */
-
-static bool has_no_kernel(const struct cm_node *node, void *arg)
-{
-    (void)arg;
-    return !cm_node_has_kernel(node);
-}
-
-/* Of another domain, it is what its body is and nothing else: patterns may be found in that. */
-static bool is_shorthand(const struct cm_node *node, void *arg)
-{
-    return node->domain.size && !(node->op && node->op->grad) && has_no_kernel(node, arg);
-}
 
 struct lowering {
     struct cm_graph *graph;
@@ -120,12 +164,9 @@ static enum cm_status run_passes(struct cm_graph *graph, const struct cm_lower_o
     struct lowering lowering = {graph, options};
     bool stopped;
 
-    /* Functions hide what passes look for, and random nodes, which are numbered before any pass. */
-    CM_TRY(cm_graph_inline_calls(graph, err));
-    if (!options->keep_operators && cm_module_had(graph->module, CM_HAD_BODIES_ONLY))
-        CM_TRY(cm_graph_inline_all(graph, is_shorthand, NULL, err));
-    cm_graph_number_random(graph);
-    CM_TRY(cm_pass_run(&cm_lower_passes, &options->passes, run_pass, &lowering, &stopped, err));
+    if (table_of(options) == &cm_lower_passes)
+        CM_TRY(open_bodies(graph, options->keep_operators, err));
+    CM_TRY(cm_pass_run(table_of(options), &options->passes, run_pass, &lowering, &stopped, err));
     if (!stopped)
         cm_graph_remove_dead(graph);
     return CM_OK;

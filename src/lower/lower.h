@@ -1,6 +1,7 @@
 /* From a model to the graph that exec/ compiles: one list of named passes, in order. Sessions,
  * trainers and optimize go through it; step, grad and gradcheck, whose graphs are written or
- * differentiated again, take the import from here and expand gradients only.
+ * differentiated again, take the import from here and expand gradients only. Models that become
+ * code have a list of their own.
  *
  * Any pass can be left out by its name, but for those that are required; what is on request runs
  * only where it is asked for. */
@@ -22,6 +23,8 @@ struct cm_pass {
 extern const struct cm_pass cm_passes[];
 extern const size_t cm_pass_count;
 extern const struct cm_pass_table cm_lower_passes; /* of them */
+/* The passes from a model to the core operators that mlir/ makes code of. */
+extern const struct cm_pass_table cm_compile_passes;
 
 struct cm_lower_report {
     const char *pass;
@@ -35,7 +38,8 @@ typedef enum cm_status cm_lower_after_fn(void *arg, const struct cm_lower_report
 
 struct cm_lower_options {
     struct cm_pass_options pass;
-    struct cm_pass_choice passes;
+    const struct cm_pass_table *table; /* NULL: cm_lower_passes */
+    struct cm_pass_choice passes;      /* of the table */
     bool keep_operators;      /* those without a kernel too: the graph is written, not run */
     cm_lower_after_fn *after; /* may be NULL */
     void *after_arg;

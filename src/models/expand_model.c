@@ -71,8 +71,7 @@ bool cm_expansion_picks(struct cm_expansion *x, struct cm_str domain, struct cm_
         return false;
     if (is_function || x->options->operators)
         return true;
-    return x->options->core && cm_level_of(domain, name) != CM_LEVEL_CORE &&
-           !(x->options->keeps && x->options->keeps(domain, name));
+    return x->options->core && cm_level_of(domain, name) != CM_LEVEL_CORE;
 }
 
 static enum cm_status refuse_unmet(struct cm_expansion *x, const struct cm_expand_names *names,

@@ -22,8 +22,6 @@ struct cm_expand_options {
     const char *only, *except; /* may be NULL */
     bool operators;
     bool core; /* all that is not a core operator; needs `only` to be NULL */
-    /* Operators that stay although they are not core; may be NULL. */
-    bool (*keeps)(struct cm_str domain, struct cm_str name);
     const struct cm_registry *registry; /* NULL: the built-in operators */
 };
 

@@ -6,7 +6,6 @@
 #include "graph/function.h"
 #include "graph/import.h"
 #include "graph/registry.h"
-#include "graph/require.h"
 #include "models/write_model.h"
 #include "rewrite/pass.h"
 #include "schema/levels.h"
@@ -236,8 +235,6 @@ static enum cm_status expand_graph(struct cm_expansion *x, const struct cm_node_
         const bool has_body = cm_node_has_function(node);
         if (goes(x, node) && (has_body || cm_expansion_must(x))) {
             struct cm_error reason = {0};
-            if (has_body && x->options->keeps)
-                CM_TRY(cm_node_require(node, x->err));
             const enum cm_status status =
                 has_body ? cm_graph_inline(node, &reason)
                          : cm_fail(&reason, CM_UNSUPPORTED, "%.*s%s%.*s has no function body",

@@ -16,10 +16,15 @@
 
 #include "graph/op.h"
 
+struct cm_findings;
+
 struct cm_pass_options {
     bool training;       /* the graph is a training step, or part of one: weights change */
     size_t memory_limit; /* bytes that constants made by a pass may hold; 0: the pass's own limit */
     bool for_file;       /* the graph is written: what stands for much in few bytes stays so */
+    /* Of the pass core. */
+    bool (*keeps)(struct cm_str domain, struct cm_str name); /* not core and stay; may be NULL */
+    struct cm_findings *findings; /* receives every operator without a body; may be NULL */
 };
 
 /* options is never NULL. */
@@ -27,6 +32,7 @@ typedef enum cm_status cm_pass_fn(struct cm_graph *graph, const struct cm_pass_o
                                   struct cm_error *err);
 
 cm_pass_fn cm_pass_simplify;   /* no-ops, dead code, shape arithmetic computed once */
+cm_pass_fn cm_pass_core;       /* for compiled models: core operators only */
 cm_pass_fn cm_pass_patterns;   /* what exporters spell out becomes one operator with a gradient */
 cm_pass_fn cm_pass_quantized;  /* products of dequantized codes multiply codes; not in training */
 cm_pass_fn cm_pass_fold;       /* constants computed */

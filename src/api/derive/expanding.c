@@ -10,7 +10,6 @@
 struct expand_call {
     const struct cameo_model *from;
     struct cameo_expand_options options;
-    bool (*keeps)(struct cm_str domain, struct cm_str name);
     const char *rule, *what;
     struct cameo_expansion *report; /* in the arena of the model that is made */
 };
@@ -56,7 +55,6 @@ static enum cm_status expand(void *arg, struct cameo_model *made, struct cm_aren
                                               .except = call->options.except,
                                               .operators = call->options.operators,
                                               .core = call->options.core,
-                                              .keeps = call->keeps,
                                               .registry = registry};
     const enum cm_status status =
         cm_expand_model(call->from->file, &options, arena, &made->file, &report, &left, err);
@@ -91,16 +89,13 @@ enum cameo_status cameo_model_expand(const struct cameo_model *model,
     return cm_api_done(status, &why, err);
 }
 
-enum cm_status cm_api_expand_to(const struct cameo_model *model,
-                                bool (*keeps)(struct cm_str domain, struct cm_str name),
-                                struct cameo_model **out, struct cameo_findings **findings,
-                                struct cm_error *err)
+enum cm_status cm_api_expand_core(const struct cameo_model *model, struct cameo_model **out,
+                                  struct cameo_findings **findings, struct cm_error *err)
 {
     struct expand_call call = {.from = model,
                                .rule = "compile",
                                .what = "the model cannot be compiled",
-                               .options = (struct cameo_expand_options)CAMEO_EXPAND_OPTIONS_INIT,
-                               .keeps = keeps};
+                               .options = (struct cameo_expand_options)CAMEO_EXPAND_OPTIONS_INIT};
 
     call.options.core = true;
     call.options.findings = findings;

@@ -149,14 +149,18 @@ const struct cm_tensor *cm_mlir_contents(struct cm_mlir_lowering *l, cm_value va
     return tensor;
 }
 
-/* The name of a node, or else of what it makes. */
+/* The name of a node, or else of what it makes, or of what the node of the file makes that an
+ * upgrade made it of. */
 static struct cm_str name_of(const struct cm_node *node)
 {
+    const struct cm_node_proto *proto = node->origin ? node->origin->proto : NULL;
     struct cm_str name = node->name;
 
     for (int i = 0; i < node->n_outputs && !name.size; i++)
         if (node->outputs[i])
             name = cm_value_get(node->module, node->outputs[i])->name;
+    for (size_t i = 0; proto && i < proto->output.count && !name.size; i++)
+        name = proto->output.items[i];
     return name;
 }
 
