@@ -24,7 +24,6 @@ static MlirOperation view_of(MlirValue value)
 
 static void resolve(MlirOperation op)
 {
-    const MlirLocation where = mlirOperationGetLocation(op);
     const MlirType index = mlirIndexTypeGet(mlirOperationGetContext(op));
 
     for (MlirOperation view = view_of(mlirOperationGetOperand(op, 0)); !mlirOperationIsNull(view);
@@ -34,12 +33,7 @@ static void resolve(MlirOperation op)
         /* Its own address is put in last, so that it is not replaced too. */
         const MlirValue shift = mlirOperationGetOperand(view, 1);
         const MlirValue operands[] = {shift, shift};
-        const MlirValue sum = cm_ir_put(next, &(struct cm_ir_new){.name = "arith.addi",
-                                                                  .where = where,
-                                                                  .operands = operands,
-                                                                  .n_operands = 2,
-                                                                  .results = &index,
-                                                                  .n_results = 1});
+        const MlirValue sum = cm_ir_compute(next, "arith.addi", operands, 2, index);
         mlirValueReplaceAllUsesOfWith(address, sum);
         mlirOperationSetOperand(mlirOpResultGetOwner(sum), 0, address);
         mlirOperationSetOperand(op, 0, mlirOperationGetOperand(view, 0));

@@ -59,13 +59,7 @@ static void replace_by_view(struct cm_mlir_build *build, MlirOperation allocatio
     operands[1] = offset;
     for (size_t i = 0; i < n_sizes; i++)
         operands[2 + i] = mlirOperationGetOperand(allocation, (intptr_t)i);
-    const MlirValue view =
-        cm_ir_put(allocation, &(struct cm_ir_new){.name = "memref.view",
-                                                  .where = mlirOperationGetLocation(allocation),
-                                                  .operands = operands,
-                                                  .n_operands = 2 + n_sizes,
-                                                  .results = &type,
-                                                  .n_results = 1});
+    const MlirValue view = cm_ir_compute(allocation, "memref.view", operands, 2 + n_sizes, type);
     mlirValueReplaceAllUsesOfWith(mlirOperationGetResult(allocation, 0), view);
     mlirOperationDestroy(allocation);
 }
@@ -127,12 +121,7 @@ static MlirValue address_of(MlirOperation next, MlirValue memory)
 {
     const MlirType index = mlirIndexTypeGet(mlirOperationGetContext(next));
 
-    return cm_ir_put(next, &(struct cm_ir_new){.name = "memref.extract_aligned_pointer_as_index",
-                                               .where = mlirOperationGetLocation(next),
-                                               .operands = &memory,
-                                               .n_operands = 1,
-                                               .results = &index,
-                                               .n_results = 1});
+    return cm_ir_compute(next, "memref.extract_aligned_pointer_as_index", &memory, 1, index);
 }
 
 static MlirValue compute(MlirOperation next, const char *name, MlirValue a, MlirValue b)
@@ -140,12 +129,7 @@ static MlirValue compute(MlirOperation next, const char *name, MlirValue a, Mlir
     const MlirType index = mlirIndexTypeGet(mlirOperationGetContext(next));
     const MlirValue operands[] = {a, b};
 
-    return cm_ir_put(next, &(struct cm_ir_new){.name = name,
-                                               .where = mlirOperationGetLocation(next),
-                                               .operands = operands,
-                                               .n_operands = 2,
-                                               .results = &index,
-                                               .n_results = 1});
+    return cm_ir_compute(next, name, operands, 2, index);
 }
 
 /* What cm_allocate gives lies in the arena too, behind the planned part: a view at its distance. */

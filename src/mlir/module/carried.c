@@ -59,13 +59,7 @@ static void write_back(MlirOperation terminator, intptr_t i, MlirValue carried)
         return;
     mlirOperationSetOperand(
         terminator, i,
-        cm_ir_put(terminator,
-                  &(struct cm_ir_new){.name = "bufferization.materialize_in_destination",
-                                      .where = mlirOperationGetLocation(terminator),
-                                      .operands = operands,
-                                      .n_operands = 2,
-                                      .results = &type,
-                                      .n_results = 1}));
+        cm_ir_compute(terminator, "bufferization.materialize_in_destination", operands, 2, type));
 }
 
 static MlirBlock body_of(MlirOperation loop, intptr_t region)

@@ -40,12 +40,7 @@ static MlirValue holds_as_index(MlirOperation check)
     const MlirType index = mlirIndexTypeGet(context);
     const MlirValue holds = mlirOperationGetOperand(check, 0);
 
-    return cm_ir_put(check, &(struct cm_ir_new){.name = "arith.index_castui",
-                                                .where = mlirOperationGetLocation(check),
-                                                .operands = &holds,
-                                                .n_operands = 1,
-                                                .results = &index,
-                                                .n_results = 1});
+    return cm_ir_compute(check, "arith.index_castui", &holds, 1, index);
 }
 
 bool cm_mlir_number_checks(struct cm_mlir_build *build)

@@ -39,12 +39,7 @@ static bool copy_instead(MlirOperation cast)
     for (intptr_t i = 0; i < rank; i++)
         if (mlirShapedTypeIsDynamicDim(type, i)) {
             const MlirValue operands[] = {from, cm_ir_index(cast, i)};
-            sizes[unknown++] = cm_ir_put(cast, &(struct cm_ir_new){.name = "memref.dim",
-                                                                   .where = where,
-                                                                   .operands = operands,
-                                                                   .n_operands = 2,
-                                                                   .results = &index,
-                                                                   .n_results = 1});
+            sizes[unknown++] = cm_ir_compute(cast, "memref.dim", operands, 2, index);
         }
     const int32_t segments[] = {unknown, 0};
     const MlirNamedAttribute attribute =

@@ -122,6 +122,17 @@ MlirValue cm_ir_put(MlirOperation next, const struct cm_ir_new *parts)
     return mlirOperationGetNumResults(op) > 0 ? mlirOperationGetResult(op, 0) : (MlirValue){0};
 }
 
+MlirValue cm_ir_compute(MlirOperation next, const char *name, const MlirValue *operands, size_t n,
+                        MlirType result)
+{
+    return cm_ir_put(next, &(struct cm_ir_new){.name = name,
+                                               .where = mlirOperationGetLocation(next),
+                                               .operands = operands,
+                                               .n_operands = n,
+                                               .results = &result,
+                                               .n_results = 1});
+}
+
 MlirNamedAttribute cm_ir_attribute(MlirContext context, const char *name, MlirAttribute value)
 {
     return mlirNamedAttributeGet(mlirIdentifierGet(context, cm_ir_text(name)), value);
@@ -147,11 +158,10 @@ MlirValue cm_ir_index(MlirOperation next, int64_t value)
                                                .n_attributes = 1});
 }
 
-MlirValue cm_ir_call(MlirOperation next, const char *callee, const MlirValue *operands, size_t n,
-                     bool has_result)
+static MlirValue put_call(MlirOperation next, const char *callee, const MlirValue *operands,
+                          size_t n, const MlirType *results, size_t n_results)
 {
     const MlirContext context = mlirOperationGetContext(next);
-    const MlirType index = mlirIndexTypeGet(context);
     const MlirNamedAttribute attribute =
         cm_ir_attribute(context, "callee", mlirFlatSymbolRefAttrGet(context, cm_ir_text(callee)));
 
@@ -159,10 +169,24 @@ MlirValue cm_ir_call(MlirOperation next, const char *callee, const MlirValue *op
                                                .where = mlirOperationGetLocation(next),
                                                .operands = operands,
                                                .n_operands = n,
-                                               .results = &index,
-                                               .n_results = has_result,
+                                               .results = results,
+                                               .n_results = n_results,
                                                .attributes = &attribute,
                                                .n_attributes = 1});
+}
+
+MlirValue cm_ir_call_of(MlirOperation next, const char *callee, const MlirValue *operands, size_t n,
+                        MlirType result)
+{
+    return put_call(next, callee, operands, n, &result, 1);
+}
+
+MlirValue cm_ir_call(MlirOperation next, const char *callee, const MlirValue *operands, size_t n,
+                     bool has_result)
+{
+    const MlirType index = mlirIndexTypeGet(mlirOperationGetContext(next));
+
+    return put_call(next, callee, operands, n, &index, has_result);
 }
 
 static bool has_symbol(MlirModule module, const char *name)

@@ -45,12 +45,18 @@ struct cm_ir_new {
 MlirOperation cm_ir_make(const struct cm_ir_new *parts);
 /* The same, put before `next`; its first result, where it has one. */
 MlirValue cm_ir_put(MlirOperation next, const struct cm_ir_new *parts);
+/* An operation of operands and one result alone, before `next`. */
+MlirValue cm_ir_compute(MlirOperation next, const char *name, const MlirValue *operands, size_t n,
+                        MlirType result);
 MlirNamedAttribute cm_ir_attribute(MlirContext context, const char *name, MlirAttribute value);
 MlirAttribute cm_ir_parse(MlirContext context, const char *text);
 
 /* A constant of type index, before `next`. */
 MlirValue cm_ir_index(MlirOperation next, int64_t value);
-/* func.call with operands and results of type index, before `next`. */
+/* func.call with a result of this type, before `next`. */
+MlirValue cm_ir_call_of(MlirOperation next, const char *callee, const MlirValue *operands, size_t n,
+                        MlirType result);
+/* The same with operands and results of type index. */
 MlirValue cm_ir_call(MlirOperation next, const char *callee, const MlirValue *operands, size_t n,
                      bool has_result);
 /* Declares a private function of `n` times index in `module`, unless it has one of that name. */

@@ -95,16 +95,6 @@ static const char f64_to_odd[] =
     "  return %r : f32\n"
     "}\n";
 
-static MlirValue put_cast(MlirOperation next, const char *name, MlirValue value, MlirType type)
-{
-    return cm_ir_put(next, &(struct cm_ir_new){.name = name,
-                                               .where = mlirOperationGetLocation(next),
-                                               .operands = &value,
-                                               .n_operands = 1,
-                                               .results = &type,
-                                               .n_results = 1});
-}
-
 static void add_function(struct cm_mlir_build *build, const char *text, bool *there)
 {
     if (!*there)
@@ -112,22 +102,6 @@ static void add_function(struct cm_mlir_build *build, const char *text, bool *th
             mlirModuleGetBody(build->module), 0,
             mlirOperationCreateParse(build->context, cm_ir_text(text), cm_ir_text("floats")));
     *there = true;
-}
-
-static MlirValue put_call(MlirOperation next, const char *callee, MlirValue value, MlirType type)
-{
-    const MlirContext context = mlirOperationGetContext(next);
-    const MlirNamedAttribute attribute =
-        cm_ir_attribute(context, "callee", mlirFlatSymbolRefAttrGet(context, cm_ir_text(callee)));
-
-    return cm_ir_put(next, &(struct cm_ir_new){.name = "func.call",
-                                               .where = mlirOperationGetLocation(next),
-                                               .operands = &value,
-                                               .n_operands = 1,
-                                               .results = &type,
-                                               .n_results = 1,
-                                               .attributes = &attribute,
-                                               .n_attributes = 1});
 }
 
 struct conversions {
@@ -144,24 +118,24 @@ static void convert(struct cm_mlir_build *build, MlirOperation op, struct conver
 
     if (mlirTypeIsAF16(from) && (mlirTypeIsAF32(to) || mlirTypeIsAF64(to)) && !build->has_f16) {
         add_function(build, f16_to_f32, &used->widen);
-        value = put_cast(op, "arith.bitcast", value, i16);
-        value = put_call(op, CM_MLIR_CONVERT "f16_to_f32", value, f32);
+        value = cm_ir_compute(op, "arith.bitcast", &value, 1, i16);
+        value = cm_ir_call_of(op, CM_MLIR_CONVERT "f16_to_f32", &value, 1, f32);
         if (mlirTypeIsAF64(to))
-            value = put_cast(op, "arith.extf", value, to);
+            value = cm_ir_compute(op, "arith.extf", &value, 1, to);
     } else if ((mlirTypeIsAF16(to) && !build->has_f16) ||
                (mlirTypeIsABF16(to) && mlirTypeIsAF64(from))) {
         if (mlirTypeIsAF64(from)) {
             add_function(build, f64_to_odd, &used->odd);
-            value = put_call(op, CM_MLIR_CONVERT "f64_to_odd", value, f32);
+            value = cm_ir_call_of(op, CM_MLIR_CONVERT "f64_to_odd", &value, 1, f32);
         } else if (!mlirTypeIsAF32(from)) {
             return;
         }
         if (mlirTypeIsABF16(to)) {
-            value = put_cast(op, "arith.truncf", value, to);
+            value = cm_ir_compute(op, "arith.truncf", &value, 1, to);
         } else {
             add_function(build, f32_to_f16, &used->narrow);
-            value = put_call(op, CM_MLIR_CONVERT "f32_to_f16", value, i16);
-            value = put_cast(op, "arith.bitcast", value, to);
+            value = cm_ir_call_of(op, CM_MLIR_CONVERT "f32_to_f16", &value, 1, i16);
+            value = cm_ir_compute(op, "arith.bitcast", &value, 1, to);
         }
     } else {
         return;
