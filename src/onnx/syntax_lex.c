@@ -20,10 +20,12 @@ static bool starts_word(int c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-static bool continues_word(int c)
+static bool continues_word(const struct cm_lex_rules *rules, int c)
 {
-    return starts_word(c) || is_digit(c);
+    return starts_word(c) || is_digit(c) || (c && strchr(rules->in_word, c));
 }
+
+const struct cm_lex_rules cm_lex_onnx = {.comment = "#", .in_word = ""};
 
 enum cm_status cm_lex_fail_at(const struct cm_lexer *lex, const char *at, enum cm_status status,
                               const char *format, ...)
@@ -47,12 +49,16 @@ enum cm_status cm_lex_fail_at(const struct cm_lexer *lex, const char *at, enum c
 
 static void skip(struct cm_lexer *lex)
 {
+    const char *const comment = lex->rules->comment;
+    const size_t size = strlen(comment);
+
     while (lex->at < lex->end) {
-        if (*lex->at == '#') {
+        if (is_space((unsigned char)*lex->at)) {
+            lex->at++;
+        } else if (*lex->at == *comment && (size_t)(lex->end - lex->at) >= size &&
+                   memcmp(lex->at, comment, size) == 0) {
             const char *line_end = memchr(lex->at, '\n', (size_t)(lex->end - lex->at));
             lex->at = line_end ? line_end : lex->end;
-        } else if (is_space((unsigned char)*lex->at)) {
-            lex->at++;
         } else {
             return;
         }
@@ -101,7 +107,7 @@ struct cm_str cm_lex_peek_word(struct cm_lexer *lex)
     if (!starts_word(cm_lex_peek(lex)))
         return CM_STR_NONE;
     const char *p = lex->at;
-    while (p < lex->end && continues_word((unsigned char)*p))
+    while (p < lex->end && continues_word(lex->rules, (unsigned char)*p))
         p++;
     return (struct cm_str){lex->at, (size_t)(p - lex->at)};
 }
@@ -130,12 +136,12 @@ bool cm_lex_is_word(struct cm_str text)
     if (text.size == 0 || !starts_word((unsigned char)text.data[0]))
         return false;
     for (size_t i = 1; i < text.size; i++)
-        if (!continues_word((unsigned char)text.data[i]))
+        if (!continues_word(&cm_lex_onnx, (unsigned char)text.data[i]))
             return false;
     return true;
 }
 
-static int hex_digit(char c)
+int cm_lex_hex_digit(int c)
 {
     return c >= '0' && c <= '9'   ? c - '0'
            : c >= 'a' && c <= 'f' ? c - 'a' + 10
@@ -149,10 +155,10 @@ static char unescape(const char **at, const char *end)
 {
     const char *const p = *at;
 
-    if (*p != 'x' || end - p < 3 || hex_digit(p[1]) < 0 || hex_digit(p[2]) < 0)
+    if (*p != 'x' || end - p < 3 || cm_lex_hex_digit(p[1]) < 0 || cm_lex_hex_digit(p[2]) < 0)
         return *p;
     *at = p + 2;
-    return (char)(hex_digit(p[1]) << 4 | hex_digit(p[2]));
+    return (char)(cm_lex_hex_digit(p[1]) << 4 | cm_lex_hex_digit(p[2]));
 }
 
 enum cm_status cm_lex_string(struct cm_lexer *lex, struct cm_str *out)

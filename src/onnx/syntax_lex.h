@@ -1,14 +1,23 @@
-/* The words and marks of ONNX's text form, and the numbers in it, for the files syntax_*.c only.
- * There is no list of tokens: a parser asks for what the grammar allows next, and what is read is a
- * view into the text. Positions become lines and columns only when something is wrong, so reading
- * is linear. Numbers do not depend on the locale. */
+/* The words and marks of ONNX's text form, and the numbers in it, for the files syntax_*.c, and
+ * what MLIR's text has in common with it, for mlir/dialect/. There is no list of tokens: a parser
+ * asks for what the grammar allows next, and what is read is a view into the text. Positions become
+ * lines and columns only when something is wrong, so reading is linear. Numbers do not depend on
+ * the locale. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_ONNX_SYNTAX_LEX_H
 #define CM_ONNX_SYNTAX_LEX_H
 
 #include "base/arena.h"
 
+/* How a language is written. */
+struct cm_lex_rules {
+    const char *comment; /* begins one that ends with the line */
+    const char *in_word; /* marks that a word may have behind its first letter */
+};
+extern const struct cm_lex_rules cm_lex_onnx;
+
 struct cm_lexer {
+    const struct cm_lex_rules *rules;
     const char *start, *at, *end;
     struct cm_arena *arena; /* strings with escapes are copied here */
     struct cm_error *err;
@@ -33,6 +42,7 @@ int cm_lex_peek_after_word(struct cm_lexer *lex);
 
 /* Is this an identifier that needs no quotes? */
 bool cm_lex_is_word(struct cm_str text);
+int cm_lex_hex_digit(int c); /* its value; -1: it is none */
 
 /* inf, infinity or nan, in capitals or not. */
 bool cm_lex_is_number_word(struct cm_str word);

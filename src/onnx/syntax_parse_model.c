@@ -255,7 +255,7 @@ static struct cm_lexer lexer_over(struct cm_str text, struct cm_arena *arena, st
     text = cm_syntax_skip_mark(text);
     const char *const start = text.data ? text.data : "";
 
-    return (struct cm_lexer){start, start, start + text.size, arena, err, 0};
+    return (struct cm_lexer){&cm_lex_onnx, start, start, start + text.size, arena, err, 0};
 }
 
 static enum cm_status expect_end(struct cm_lexer *lex)

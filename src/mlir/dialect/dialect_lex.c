@@ -12,57 +12,13 @@ static bool starts_word(int c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-static bool continues_word(int c)
-{
-    return starts_word(c) || is_digit(c) || c == '$' || c == '.';
-}
-
-int cm_dialect_hex_digit(int c)
-{
-    return is_digit(c)            ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
-int cm_dialect_peek(struct cm_lexer *lex)
-{
-    while (lex->at < lex->end) {
-        const char c = *lex->at;
-
-        if (c == ' ' || (c >= '\t' && c <= '\r')) {
-            lex->at++;
-        } else if (c == '/' && lex->end - lex->at > 1 && lex->at[1] == '/') {
-            const char *const line_end = memchr(lex->at, '\n', (size_t)(lex->end - lex->at));
-            lex->at = line_end ? line_end : lex->end;
-        } else {
-            return (unsigned char)c;
-        }
-    }
-    return -1;
-}
-
-enum cm_status cm_dialect_expected(struct cm_lexer *lex, const char *what)
-{
-    const int next = cm_dialect_peek(lex);
-    const struct cm_str word = cm_dialect_peek_word(lex);
-
-    if (next < 0)
-        return cm_lex_fail_at(lex, lex->at, CM_BAD_MODEL, "expected %s but the text ends", what);
-    if (word.size)
-        return cm_lex_fail_at(lex, lex->at, CM_BAD_MODEL, "expected %s but found '%.*s'", what,
-                              CM_STR_FMT(word));
-    if (next < ' ' || next > '~')
-        return cm_lex_fail_at(lex, lex->at, CM_BAD_MODEL, "expected %s but found byte 0x%02x", what,
-                              (unsigned)next);
-    return cm_lex_fail_at(lex, lex->at, CM_BAD_MODEL, "expected %s but found '%c'", what, next);
-}
+const struct cm_lex_rules cm_dialect_lex = {.comment = "//", .in_word = "$."};
 
 bool cm_dialect_take(struct cm_lexer *lex, const char *mark)
 {
     const size_t size = strlen(mark);
 
-    cm_dialect_peek(lex);
+    cm_lex_peek(lex);
     if ((size_t)(lex->end - lex->at) < size || memcmp(lex->at, mark, size) != 0)
         return false;
     lex->at += size;
@@ -76,27 +32,7 @@ enum cm_status cm_dialect_expect(struct cm_lexer *lex, const char *mark)
     if (cm_dialect_take(lex, mark))
         return CM_OK;
     snprintf(quoted, sizeof quoted, "'%s'", mark);
-    return cm_dialect_expected(lex, quoted);
-}
-
-struct cm_str cm_dialect_peek_word(struct cm_lexer *lex)
-{
-    if (!starts_word(cm_dialect_peek(lex)))
-        return CM_STR_NONE;
-    const char *p = lex->at;
-    while (p < lex->end && continues_word((unsigned char)*p))
-        p++;
-    return (struct cm_str){lex->at, (size_t)(p - lex->at)};
-}
-
-bool cm_dialect_take_word(struct cm_lexer *lex, const char *word)
-{
-    const struct cm_str next = cm_dialect_peek_word(lex);
-
-    if (!cm_str_is(next, word))
-        return false;
-    lex->at += next.size;
-    return true;
+    return cm_lex_expected(lex, quoted);
 }
 
 /* What the escape whose backslash is at p stands for; *size is how many bytes it takes, 0: it does
@@ -119,10 +55,10 @@ static char unescape(const char *p, const char *end, size_t *size)
         break;
     }
     *size = 0;
-    if (end - p < 3 || cm_dialect_hex_digit(p[1]) < 0 || cm_dialect_hex_digit(p[2]) < 0)
+    if (end - p < 3 || cm_lex_hex_digit(p[1]) < 0 || cm_lex_hex_digit(p[2]) < 0)
         return 0;
     *size = 3;
-    return (char)(cm_dialect_hex_digit(p[1]) << 4 | cm_dialect_hex_digit(p[2]));
+    return (char)(cm_lex_hex_digit(p[1]) << 4 | cm_lex_hex_digit(p[2]));
 }
 
 /* The quote that ends a string whose first byte is at p, if nothing is escaped before; weights are
@@ -138,8 +74,8 @@ static const char *end_of_plain(const char *p, const char *end)
 
 enum cm_status cm_dialect_string(struct cm_lexer *lex, struct cm_str *out)
 {
-    if (cm_dialect_peek(lex) != '"')
-        return cm_dialect_expected(lex, "a string in quotes");
+    if (cm_lex_peek(lex) != '"')
+        return cm_lex_expected(lex, "a string in quotes");
     const char *const open = lex->at;
     const char *const plain = end_of_plain(open + 1, lex->end);
     const char *p = plain ? plain : open + 1;
@@ -178,20 +114,20 @@ enum cm_status cm_dialect_string(struct cm_lexer *lex, struct cm_str *out)
 enum cm_status cm_dialect_symbol(struct cm_lexer *lex, struct cm_str *out)
 {
     if (!cm_dialect_take(lex, "@"))
-        return cm_dialect_expected(lex, "a symbol such as @main_graph");
+        return cm_lex_expected(lex, "a symbol such as @main_graph");
     if (lex->at < lex->end && *lex->at == '"')
         return cm_dialect_string(lex, out);
-    *out = lex->at < lex->end && starts_word((unsigned char)*lex->at) ? cm_dialect_peek_word(lex)
+    *out = lex->at < lex->end && starts_word((unsigned char)*lex->at) ? cm_lex_peek_word(lex)
                                                                       : CM_STR_NONE;
     if (!out->size)
-        return cm_dialect_expected(lex, "a name after '@'");
+        return cm_lex_expected(lex, "a name after '@'");
     lex->at += out->size;
     return CM_OK;
 }
 
 bool cm_dialect_at_number(struct cm_lexer *lex)
 {
-    const int next = cm_dialect_peek(lex);
+    const int next = cm_lex_peek(lex);
 
     return is_digit(next) ||
            (next == '-' && lex->end - lex->at > 1 && is_digit((unsigned char)lex->at[1]));
@@ -207,14 +143,14 @@ static const char *past_digits(const struct cm_lexer *lex, const char *p)
 enum cm_status cm_dialect_number(struct cm_lexer *lex, struct cm_number_text *out)
 {
     if (!cm_dialect_at_number(lex))
-        return cm_dialect_expected(lex, "a number");
+        return cm_lex_expected(lex, "a number");
     const char *const start = lex->at;
     const char *p = start + (*start == '-');
 
     out->whole = true;
     if (lex->end - p > 2 && p[0] == '0' && p[1] == 'x' &&
-        cm_dialect_hex_digit((unsigned char)p[2]) >= 0) {
-        for (p += 2; p < lex->end && cm_dialect_hex_digit((unsigned char)*p) >= 0; p++)
+        cm_lex_hex_digit((unsigned char)p[2]) >= 0) {
+        for (p += 2; p < lex->end && cm_lex_hex_digit((unsigned char)*p) >= 0; p++)
             ;
     } else {
         p = past_digits(lex, p);

@@ -12,7 +12,7 @@ static enum cm_status skip_location(struct cm_lexer *lex)
 {
     struct cm_str inside;
 
-    if (!cm_dialect_take_word(lex, "loc"))
+    if (!cm_lex_take_word(lex, "loc"))
         return CM_OK;
     CM_TRY(cm_dialect_expect(lex, "("));
     return cm_dialect_skip_to(lex, '(', ')', &inside);
@@ -28,8 +28,8 @@ static bool is_ssa(int c)
 static enum cm_status parse_ssa(struct cm_lexer *lex, const char *separator, size_t otherwise,
                                 struct cm_dialect_ssa *out)
 {
-    if (cm_dialect_peek(lex) != '%')
-        return cm_dialect_expected(lex, "a value such as %0");
+    if (cm_lex_peek(lex) != '%')
+        return cm_lex_expected(lex, "a value such as %0");
     out->at = lex->at++;
     const char *const start = lex->at;
     while (lex->at < lex->end && is_ssa((unsigned char)*lex->at))
@@ -37,7 +37,7 @@ static enum cm_status parse_ssa(struct cm_lexer *lex, const char *separator, siz
     out->name = (struct cm_str){start, (size_t)(lex->at - start)};
     out->index = otherwise;
     if (!out->name.size)
-        return cm_dialect_expected(lex, "a name after '%'");
+        return cm_lex_expected(lex, "a name after '%'");
     if (!separator || !cm_dialect_take(lex, separator))
         return CM_OK;
     struct cm_number_text number;
@@ -97,7 +97,7 @@ static enum cm_status parse_arguments(struct cm_lexer *lex, bool names,
             CM_TRY(cm_dialect_expect(lex, ":"));
         }
         CM_TRY(cm_dialect_parse_type(lex, &argument.type));
-        if (cm_dialect_peek(lex) == '{')
+        if (cm_lex_peek(lex) == '{')
             CM_TRY(cm_dialect_parse_dict(lex, &argument.attrs));
         CM_TRY(skip_location(lex));
         *CM_PUSH(lex->arena, out) = argument;
@@ -113,11 +113,11 @@ static enum cm_status parse_region(struct cm_lexer *lex, int depth, struct cm_di
     if (depth >= CM_SYNTAX_DEPTH)
         return cm_lex_fail_at(lex, lex->at, CM_LIMIT, "regions are nested more than %d deep",
                               CM_SYNTAX_DEPTH);
-    cm_dialect_peek(lex);
+    cm_lex_peek(lex);
     region.at = lex->at;
     CM_TRY(cm_dialect_expect(lex, "{"));
     if (cm_dialect_take(lex, "^")) {
-        lex->at += cm_dialect_peek_word(lex).size;
+        lex->at += cm_lex_peek_word(lex).size;
         if (cm_dialect_take(lex, "("))
             CM_TRY(parse_arguments(lex, true, &region.arguments));
         CM_TRY(cm_dialect_expect(lex, ":"));
@@ -138,7 +138,7 @@ static enum cm_status parse_generic(struct cm_lexer *lex, int depth, struct cm_d
         CM_TRY(parse_operands(lex, &op->operands));
         CM_TRY(cm_dialect_expect(lex, ")"));
     }
-    if (cm_dialect_peek(lex) == '[')
+    if (cm_lex_peek(lex) == '[')
         return cm_lex_fail_at(lex, lex->at, CM_UNSUPPORTED,
                               "branches between blocks are not supported");
     if (cm_dialect_take(lex, "<")) {
@@ -151,7 +151,7 @@ static enum cm_status parse_generic(struct cm_lexer *lex, int depth, struct cm_d
         } while (cm_dialect_take(lex, ","));
         CM_TRY(cm_dialect_expect(lex, ")"));
     }
-    if (cm_dialect_peek(lex) == '{')
+    if (cm_lex_peek(lex) == '{')
         CM_TRY(cm_dialect_parse_dict(lex, &op->attrs));
     CM_TRY(cm_dialect_expect(lex, ":"));
     CM_TRY(cm_dialect_expect(lex, "("));
@@ -179,9 +179,9 @@ static enum cm_status parse_module(struct cm_lexer *lex, int depth, struct cm_di
     struct cm_str symbol;
 
     op->name = CM_STR("builtin.module");
-    if (cm_dialect_peek(lex) == '@')
+    if (cm_lex_peek(lex) == '@')
         CM_TRY(cm_dialect_symbol(lex, &symbol));
-    if (cm_dialect_take_word(lex, "attributes"))
+    if (cm_lex_take_word(lex, "attributes"))
         CM_TRY(cm_dialect_parse_dict(lex, &op->attrs));
     return parse_region(lex, depth, op);
 }
@@ -192,12 +192,12 @@ static enum cm_status parse_function(struct cm_lexer *lex, int depth, struct cm_
     struct cm_str symbol;
 
     op->name = CM_STR("func.func");
-    if (!cm_dialect_take_word(lex, "private") && !cm_dialect_take_word(lex, "nested"))
-        cm_dialect_take_word(lex, "public");
+    if (!cm_lex_take_word(lex, "private") && !cm_lex_take_word(lex, "nested"))
+        cm_lex_take_word(lex, "public");
     CM_TRY(cm_dialect_symbol(lex, &symbol));
     add_entry(lex, op, "sym_name", CM_DIALECT_ATTR_STRING)->value.text = symbol;
     CM_TRY(cm_dialect_expect(lex, "("));
-    CM_TRY(parse_arguments(lex, cm_dialect_peek(lex) == '%', &arguments));
+    CM_TRY(parse_arguments(lex, cm_lex_peek(lex) == '%', &arguments));
     if (cm_dialect_take(lex, "->")) {
         if (cm_dialect_take(lex, "(")) {
             CM_TRY(parse_arguments(lex, false, &op->outputs));
@@ -207,10 +207,10 @@ static enum cm_status parse_function(struct cm_lexer *lex, int depth, struct cm_
             CM_TRY(cm_dialect_parse_type(lex, &one->type));
         }
     }
-    if (cm_dialect_take_word(lex, "attributes"))
+    if (cm_lex_take_word(lex, "attributes"))
         CM_TRY(cm_dialect_parse_dict(lex, &op->attrs));
     CM_TRY(skip_location(lex));
-    if (cm_dialect_peek(lex) != '{')
+    if (cm_lex_peek(lex) != '{')
         return CM_OK; /* a declaration */
     CM_TRY(parse_region(lex, depth, op));
     op->regions.items[0].arguments = arguments;
@@ -223,7 +223,7 @@ static enum cm_status parse_constant(struct cm_lexer *lex, struct cm_dialect_op 
     struct cm_dialect_attr value;
 
     op->name = CM_STR("onnx.Constant");
-    if (cm_dialect_peek(lex) == '{')
+    if (cm_lex_peek(lex) == '{')
         CM_TRY(cm_dialect_parse_dict(lex, &op->attrs));
     if (!cm_dialect_take(lex, ":")) {
         CM_TRY(cm_dialect_parse_attr(lex, &value));
@@ -241,9 +241,9 @@ static enum cm_status parse_return(struct cm_lexer *lex, struct cm_dialect_op *o
 {
     struct cm_dialect_types types = {0};
 
-    if (cm_dialect_peek(lex) == '{')
+    if (cm_lex_peek(lex) == '{')
         CM_TRY(cm_dialect_parse_dict(lex, &op->attrs));
-    if (cm_dialect_peek(lex) != '%')
+    if (cm_lex_peek(lex) != '%')
         return CM_OK;
     CM_TRY(parse_operands(lex, &op->operands));
     CM_TRY(cm_dialect_expect(lex, ":"));
@@ -252,7 +252,7 @@ static enum cm_status parse_return(struct cm_lexer *lex, struct cm_dialect_op *o
 
 static enum cm_status parse_own_form(struct cm_lexer *lex, int depth, struct cm_dialect_op *op)
 {
-    const struct cm_str word = cm_dialect_peek_word(lex);
+    const struct cm_str word = cm_lex_peek_word(lex);
 
     lex->at += word.size;
     if (cm_str_is(word, "module") || cm_str_is(word, "builtin.module"))
@@ -268,7 +268,7 @@ static enum cm_status parse_own_form(struct cm_lexer *lex, int depth, struct cm_
     }
     lex->at = op->at;
     if (!word.size)
-        return cm_dialect_expected(lex, "an operation");
+        return cm_lex_expected(lex, "an operation");
     return cm_lex_fail_at(lex, op->at, CM_UNSUPPORTED,
                           "operation '%.*s' is not known in a form of its own; the generic form "
                           "(mlir-opt --mlir-print-op-generic) of ONNX operators is read",
@@ -277,7 +277,7 @@ static enum cm_status parse_own_form(struct cm_lexer *lex, int depth, struct cm_
 
 static enum cm_status parse_op(struct cm_lexer *lex, int depth, struct cm_dialect_op *op)
 {
-    if (cm_dialect_peek(lex) == '%') {
+    if (cm_lex_peek(lex) == '%') {
         do {
             struct cm_dialect_ssa ssa;
             CM_TRY(parse_ssa(lex, ":", 1, &ssa));
@@ -285,7 +285,7 @@ static enum cm_status parse_op(struct cm_lexer *lex, int depth, struct cm_dialec
         } while (cm_dialect_take(lex, ","));
         CM_TRY(cm_dialect_expect(lex, "="));
     }
-    const int next = cm_dialect_peek(lex);
+    const int next = cm_lex_peek(lex);
     size_t results = 0;
 
     op->at = lex->at;
@@ -306,10 +306,10 @@ static enum cm_status parse_op(struct cm_lexer *lex, int depth, struct cm_dialec
 static enum cm_status skip_alias(struct cm_lexer *lex)
 {
     const char *const at = lex->at++;
-    const struct cm_str word = cm_dialect_peek_word(lex);
+    const struct cm_str word = cm_lex_peek_word(lex);
 
     lex->at += word.size;
-    if (*at == '#' && cm_dialect_take(lex, "=") && cm_str_is(cm_dialect_peek_word(lex), "loc"))
+    if (*at == '#' && cm_dialect_take(lex, "=") && cm_str_is(cm_lex_peek_word(lex), "loc"))
         return skip_location(lex);
     return cm_lex_fail_at(lex, at, CM_UNSUPPORTED, "alias '%c%.*s' is not supported", *at,
                           CM_STR_FMT(word));
@@ -320,7 +320,7 @@ static enum cm_status parse_ops(struct cm_lexer *lex, int depth, const char *end
 {
     for (;;) {
         struct cm_dialect_op op = {0};
-        const int next = cm_dialect_peek(lex);
+        const int next = cm_lex_peek(lex);
 
         if (end ? cm_dialect_take(lex, end) : next < 0 || next == '{')
             return CM_OK;
@@ -338,7 +338,7 @@ static enum cm_status parse_ops(struct cm_lexer *lex, int depth, const char *end
 
 static enum cm_status resource_key(struct cm_lexer *lex, struct cm_str *out)
 {
-    *out = cm_dialect_peek_word(lex);
+    *out = cm_lex_peek_word(lex);
     if (out->size)
         lex->at += out->size;
     else
@@ -382,7 +382,8 @@ enum cm_status cm_dialect_parse_tree(struct cm_str text, struct cm_arena *arena,
 {
     text = cm_syntax_skip_mark(text);
     *out = (struct cm_dialect_tree){
-        .lex = {.start = text.data,
+        .lex = {.rules = &cm_dialect_lex,
+                .start = text.data,
                 .at = text.data,
                 .end = text.data + text.size,
                 .arena = arena,
@@ -391,6 +392,5 @@ enum cm_status cm_dialect_parse_tree(struct cm_str text, struct cm_arena *arena,
     CM_TRY(parse_ops(&out->lex, 0, NULL, &out->ops));
     if (cm_dialect_take(&out->lex, "{-#"))
         CM_TRY(parse_resources(&out->lex, out));
-    return cm_dialect_peek(&out->lex) < 0 ? CM_OK
-                                          : cm_dialect_expected(&out->lex, "the end of the text");
+    return cm_lex_peek(&out->lex) < 0 ? CM_OK : cm_lex_expected(&out->lex, "the end of the text");
 }

@@ -49,7 +49,7 @@ static enum cm_status parse_dim(struct cm_lexer *lex, struct cm_shape_proto *sha
 /* "f32", "complex<f32>", "!onnx.String" */
 static enum cm_status parse_element(struct cm_lexer *lex, enum cm_dtype *out)
 {
-    struct cm_str name = cm_dialect_peek_word(lex), inside;
+    struct cm_str name = cm_lex_peek_word(lex), inside;
     const char *const start = lex->at;
 
     if (cm_dialect_take(lex, CM_DIALECT_STRING)) {
@@ -64,7 +64,7 @@ static enum cm_status parse_element(struct cm_lexer *lex, enum cm_dtype *out)
     if (name.size && cm_dialect_element_parse(name, out))
         return CM_OK;
     lex->at = start;
-    return cm_dialect_expected(lex, "an element type such as f32");
+    return cm_lex_expected(lex, "an element type such as f32");
 }
 
 static enum cm_status parse_tensor(struct cm_lexer *lex, struct cm_tensor_type_proto *out)
@@ -79,13 +79,13 @@ static enum cm_status parse_tensor(struct cm_lexer *lex, struct cm_tensor_type_p
     } else {
         out->shape = CM_NEW(lex->arena, struct cm_shape_proto);
         cm_msg_set(&out->msg, CM_TENSOR_TYPE_SHAPE);
-        while ((next = cm_dialect_peek(lex)) == '?' || (next >= '0' && next <= '9'))
+        while ((next = cm_lex_peek(lex)) == '?' || (next >= '0' && next <= '9'))
             CM_TRY(parse_dim(lex, out->shape, &capacity));
     }
     CM_TRY(parse_element(lex, &element));
     out->elem_type = (int32_t)element;
     cm_msg_set(&out->msg, CM_TENSOR_TYPE_ELEM_TYPE);
-    if (cm_dialect_peek(lex) == ',')
+    if (cm_lex_peek(lex) == ',')
         return cm_lex_fail_at(lex, lex->at, CM_UNSUPPORTED,
                               "encodings of tensor types are not supported");
     return cm_dialect_expect(lex, ">");
@@ -96,7 +96,7 @@ static enum cm_status parse_inner(struct cm_lexer *lex, struct cm_type_proto **o
     const char *at;
     struct cm_dialect_type type;
 
-    cm_dialect_peek(lex);
+    cm_lex_peek(lex);
     at = lex->at;
     CM_TRY(cm_dialect_parse_type(lex, &type));
     if (type.kind == CM_DIALECT_TYPE_UNKNOWN)
@@ -110,7 +110,7 @@ static enum cm_status parse_inner(struct cm_lexer *lex, struct cm_type_proto **o
 /* !onnx.Seq<..> and its kin, the mark of which was read. */
 static enum cm_status parse_onnx(struct cm_lexer *lex, const char *at, struct cm_type_proto *out)
 {
-    const struct cm_str word = cm_dialect_peek_word(lex);
+    const struct cm_str word = cm_lex_peek_word(lex);
     enum cm_dtype key;
 
     lex->at += word.size;
@@ -171,7 +171,7 @@ static enum cm_status parse_side(struct cm_lexer *lex, struct cm_dialect_types *
 
 static enum cm_status parse_type(struct cm_lexer *lex, struct cm_dialect_type *out)
 {
-    const int next = cm_dialect_peek(lex);
+    const int next = cm_lex_peek(lex);
     const char *const at = lex->at;
 
     *out = (struct cm_dialect_type){.kind = CM_DIALECT_TYPE_OTHER};
@@ -180,9 +180,9 @@ static enum cm_status parse_type(struct cm_lexer *lex, struct cm_dialect_type *o
         CM_TRY(cm_dialect_expect(lex, "->"));
         return parse_side(lex, &out->results);
     }
-    if (cm_dialect_take_word(lex, "index"))
+    if (cm_lex_take_word(lex, "index"))
         return CM_OK;
-    if (cm_dialect_take_word(lex, "none")) {
+    if (cm_lex_take_word(lex, "none")) {
         out->kind = CM_DIALECT_TYPE_NONE;
         return CM_OK;
     }
@@ -191,7 +191,7 @@ static enum cm_status parse_type(struct cm_lexer *lex, struct cm_dialect_type *o
         return CM_OK;
     }
     out->kind = CM_DIALECT_TYPE_PROTO;
-    if (cm_dialect_take_word(lex, "tensor")) {
+    if (cm_lex_take_word(lex, "tensor")) {
         out->proto = CM_NEW(lex->arena, struct cm_type_proto);
         out->proto->tensor_type = CM_NEW(lex->arena, struct cm_tensor_type_proto);
         cm_msg_set(&out->proto->msg, CM_TYPE_TENSOR_TYPE);
@@ -222,7 +222,7 @@ static enum cm_status parse_array(struct cm_lexer *lex, struct cm_dialect_attr *
         struct cm_dialect_attr item;
         CM_TRY(cm_dialect_parse_attr(lex, &item));
         *CM_PUSH(lex->arena, &out->items) = item;
-        if (cm_dialect_peek(lex) != ']')
+        if (cm_lex_peek(lex) != ']')
             CM_TRY(cm_dialect_expect(lex, ","));
     }
     return CM_OK;
@@ -255,7 +255,7 @@ static enum cm_status parse_dense(struct cm_lexer *lex, enum cm_dialect_attr_kin
     CM_TRY(cm_dialect_expect(lex, "<"));
     CM_TRY(cm_dialect_skip_to(lex, '<', '>', &out->text));
     CM_TRY(cm_dialect_expect(lex, ":"));
-    cm_dialect_peek(lex);
+    cm_lex_peek(lex);
     const char *const at = lex->at;
     CM_TRY(cm_dialect_parse_type(lex, &out->type));
     if (out->type.kind == CM_DIALECT_TYPE_PROTO && out->type.proto->tensor_type)
@@ -268,7 +268,7 @@ static enum cm_status parse_number(struct cm_lexer *lex, struct cm_dialect_attr 
     struct cm_number_text number;
 
     out->kind = CM_DIALECT_ATTR_NUMBER;
-    if (cm_dialect_take_word(lex, "true") || cm_dialect_take_word(lex, "false")) {
+    if (cm_lex_take_word(lex, "true") || cm_lex_take_word(lex, "false")) {
         out->text = cm_str(lex->at[-2] == 'u' ? "1" : "0");
         out->whole = true;
         return CM_OK;
@@ -281,8 +281,8 @@ static enum cm_status parse_number(struct cm_lexer *lex, struct cm_dialect_attr 
 
 static enum cm_status parse_attr(struct cm_lexer *lex, struct cm_dialect_attr *out)
 {
-    const int next = cm_dialect_peek(lex);
-    const struct cm_str word = cm_dialect_peek_word(lex);
+    const int next = cm_lex_peek(lex);
+    const struct cm_str word = cm_lex_peek_word(lex);
 
     *out = (struct cm_dialect_attr){.at = lex->at};
     if (next == '"') {
@@ -307,22 +307,22 @@ static enum cm_status parse_attr(struct cm_lexer *lex, struct cm_dialect_attr *o
                               "supported");
     if (cm_dialect_at_number(lex) || cm_str_is(word, "true") || cm_str_is(word, "false"))
         return parse_number(lex, out);
-    if (cm_dialect_take_word(lex, "unit")) {
+    if (cm_lex_take_word(lex, "unit")) {
         out->kind = CM_DIALECT_ATTR_UNIT;
         return CM_OK;
     }
-    if (cm_dialect_take_word(lex, "dense"))
+    if (cm_lex_take_word(lex, "dense"))
         return parse_dense(lex, CM_DIALECT_ATTR_DENSE, out);
-    if (cm_dialect_take_word(lex, "dense_resource"))
+    if (cm_lex_take_word(lex, "dense_resource"))
         return parse_dense(lex, CM_DIALECT_ATTR_RESOURCE, out);
-    if (cm_dialect_take_word(lex, "array"))
+    if (cm_lex_take_word(lex, "array"))
         return parse_dense_array(lex, out);
     if (cm_str_is(word, "sparse"))
         return cm_lex_fail_at(lex, lex->at, CM_UNSUPPORTED,
                               "sparse<..> is not supported: a sparse tensor is {dims = .., indices "
                               "= .., values = ..}");
     if (!word.size && next != '!' && next != '(')
-        return cm_dialect_expected(lex, "an attribute");
+        return cm_lex_expected(lex, "an attribute");
     out->kind = CM_DIALECT_ATTR_TYPE;
     return cm_dialect_parse_type(lex, &out->type);
 }
@@ -341,7 +341,7 @@ enum cm_status cm_dialect_parse_dict(struct cm_lexer *lex, struct cm_dialect_ent
     while (!cm_dialect_take(lex, "}")) {
         struct cm_dialect_entry entry = {.value = {.kind = CM_DIALECT_ATTR_UNIT}};
 
-        entry.key = cm_dialect_peek_word(lex);
+        entry.key = cm_lex_peek_word(lex);
         entry.at = entry.value.at = lex->at;
         if (entry.key.size)
             lex->at += entry.key.size;
@@ -350,7 +350,7 @@ enum cm_status cm_dialect_parse_dict(struct cm_lexer *lex, struct cm_dialect_ent
         if (cm_dialect_take(lex, "="))
             CM_TRY(cm_dialect_parse_attr(lex, &entry.value));
         *CM_PUSH(lex->arena, out) = entry;
-        if (cm_dialect_peek(lex) != '}')
+        if (cm_lex_peek(lex) != '}')
             CM_TRY(cm_dialect_expect(lex, ","));
     }
     return CM_OK;

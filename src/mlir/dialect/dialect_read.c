@@ -272,9 +272,12 @@ bool cm_dialect_is_text(struct cm_str bytes)
 {
     static const char *const beginnings[] = {"module", "builtin.module", "func.func",
                                              "\"builtin.module\"", "\"func.func\""};
-    struct cm_lexer lex = {.start = bytes.data, .at = bytes.data, .end = bytes.data + bytes.size};
+    struct cm_lexer lex = {.rules = &cm_dialect_lex,
+                           .start = bytes.data,
+                           .at = bytes.data,
+                           .end = bytes.data + bytes.size};
 
-    cm_dialect_peek(&lex);
+    cm_lex_peek(&lex);
     const struct cm_str rest = {lex.at, (size_t)(lex.end - lex.at)};
     for (size_t i = 0; i < CM_COUNT(beginnings); i++)
         if (cm_str_starts(rest, beginnings[i]))

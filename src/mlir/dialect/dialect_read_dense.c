@@ -20,7 +20,7 @@ struct elements {
 
 static enum cm_status fail(struct elements *e, enum cm_status status, const char *reason)
 {
-    cm_dialect_peek(&e->lex);
+    cm_lex_peek(&e->lex);
     return cm_lex_fail_at(&e->lex, e->lex.at, status, "%s", reason);
 }
 
@@ -74,7 +74,7 @@ static enum cm_status read_whole(struct elements *e, int64_t i)
     uint64_t bits;
 
     if (t->type == CM_BOOL &&
-        (cm_dialect_take_word(&e->lex, "true") || cm_dialect_take_word(&e->lex, "false"))) {
+        (cm_lex_take_word(&e->lex, "true") || cm_lex_take_word(&e->lex, "false"))) {
         ((uint8_t *)t->data)[i] = e->lex.at[-2] == 'u';
         return CM_OK;
     }
@@ -158,8 +158,8 @@ static bool read_hex(struct cm_arena *arena, struct cm_str digits, struct cm_str
     if (digits.size % 2)
         return false;
     for (size_t i = 0; i < digits.size / 2; i++) {
-        const int high = cm_dialect_hex_digit(digits.data[2 * i]),
-                  low = cm_dialect_hex_digit(digits.data[2 * i + 1]);
+        const int high = cm_lex_hex_digit(digits.data[2 * i]),
+                  low = cm_lex_hex_digit(digits.data[2 * i + 1]);
         if (high < 0 || low < 0)
             return false;
         bytes[i] = (char)(high << 4 | low);
@@ -199,7 +199,7 @@ enum form { NOTHING, LIST, BYTES, ONE };
 
 static enum form form_of(struct elements *e)
 {
-    const int next = cm_dialect_peek(&e->lex);
+    const int next = cm_lex_peek(&e->lex);
     const struct cm_str rest = {e->lex.at, (size_t)(e->lex.end - e->lex.at)};
 
     if (next < 0)
@@ -281,7 +281,7 @@ static enum cm_status read_literal(struct elements *e)
         fill(&e->tensor);
         break;
     }
-    return cm_dialect_peek(&e->lex) < 0 ? CM_OK : cm_dialect_expected(&e->lex, "'>'");
+    return cm_lex_peek(&e->lex) < 0 ? CM_OK : cm_lex_expected(&e->lex, "'>'");
 }
 
 /* dense_resource<name>: the bytes begin with four that say how they are aligned. */

@@ -125,14 +125,10 @@ const struct cm_dialect_attr *cm_dialect_get(const struct cm_dialect_entries *en
                                              const char *key);
 
 /* The parts of the parser. */
-int cm_dialect_peek(struct cm_lexer *lex); /* the next byte after space and comments; -1: the end */
+extern const struct cm_lex_rules cm_dialect_lex;
 bool cm_dialect_take(struct cm_lexer *lex, const char *mark);
 enum cm_status cm_dialect_expect(struct cm_lexer *lex, const char *mark) CM_MUST_CHECK;
-enum cm_status cm_dialect_expected(struct cm_lexer *lex, const char *what) CM_MUST_CHECK;
-struct cm_str cm_dialect_peek_word(struct cm_lexer *lex); /* letters, digits, _ $ . */
-bool cm_dialect_take_word(struct cm_lexer *lex, const char *word);
 enum cm_status cm_dialect_string(struct cm_lexer *lex, struct cm_str *out) CM_MUST_CHECK;
-int cm_dialect_hex_digit(int c); /* its value; -1: it is none */
 /* A number as written; hexadecimal ones are whole. */
 bool cm_dialect_at_number(struct cm_lexer *lex);
 enum cm_status cm_dialect_number(struct cm_lexer *lex, struct cm_number_text *out) CM_MUST_CHECK;
