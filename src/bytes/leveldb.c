@@ -21,11 +21,6 @@ enum {
 };
 #define MAGIC UINT64_C(0xdb4775248b80fb57)
 
-uint32_t cm_table_checksum(uint32_t crc)
-{
-    return (crc >> 15 | crc << 17) + 0xa282ead8U;
-}
-
 static uint32_t get32(const char *at)
 {
     uint32_t value;
@@ -93,7 +88,7 @@ static enum cm_status read_block(struct table *table, uint64_t offset, uint64_t 
         return broken(table, "its blocks overlap");
     const char *data = bytes.data + offset;
     const uint32_t crc = cm_crc32c(0, data, (size_t)size + 1);
-    if (cm_table_checksum(crc) != get32(data + size + 1))
+    if (cm_crc32c_masked(crc) != get32(data + size + 1))
         return cm_fail(table->err, CM_BAD_MODEL,
                        "the check sum of the block at byte %llu is wrong: the file is damaged",
                        (unsigned long long)offset);
@@ -253,7 +248,7 @@ static enum cm_status write_block(struct cm_arena *arena, struct cm_save *save, 
     size += cm_varint_put(place + size, block->bytes.count);
     *handle = (struct cm_str){(const char *)place, size};
     cm_bytes_put(&block->bytes, "", 1); /* not packed */
-    const uint32_t crc = cm_table_checksum(cm_crc32c(0, block->bytes.items, block->bytes.count));
+    const uint32_t crc = cm_crc32c_masked(cm_crc32c(0, block->bytes.items, block->bytes.count));
     cm_bytes_put(&block->bytes, &crc, sizeof crc);
     CM_TRY(cm_save_write(save, block->bytes.items, block->bytes.count, err));
     block->bytes.count = block->restarts.count = block->entries = 0;

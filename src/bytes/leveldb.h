@@ -5,9 +5,6 @@
 
 #include "base/file.h"
 
-/* The form in which check sums are stored beside what they cover. */
-uint32_t cm_table_checksum(uint32_t crc);
-
 /* Do these bytes end as a table does? */
 bool cm_table_is(struct cm_str bytes);
 

@@ -108,13 +108,6 @@ static void wrap(struct record *r, unsigned field, const uint8_t *end)
 
 /* ---- writing ---- */
 
-static uint32_t masked(const void *bytes, size_t size)
-{
-    const uint32_t crc = cm_crc32c(0, bytes, size);
-
-    return (crc >> 15 | crc << 17) + UINT32_C(0xa282ead8);
-}
-
 static enum cm_status begin(struct record *r, size_t texts, struct cm_error *err)
 {
     const size_t room = FIELDS_ROOM + texts + FRAME_BEFORE + FRAME_AFTER;
@@ -144,13 +137,13 @@ static enum cm_status finish(struct cm_events *events, struct record *r, int64_t
     put_double(r, 1, time > 0 ? time : now());
 
     const size_t size = (size_t)(r->end - r->at);
-    const uint32_t sum = masked(r->at, size);
+    const uint32_t sum = cm_crc32c_masked(cm_crc32c(0, r->at, size));
     uint8_t length[8];
     for (int i = 0; i < 8; i++)
         length[i] = (uint8_t)((uint64_t)size >> (8 * i));
     for (int i = 0; i < FRAME_AFTER; i++)
         r->end[i] = (uint8_t)(sum >> (8 * i));
-    put_fixed(r, masked(length, sizeof length), 4);
+    put_fixed(r, cm_crc32c_masked(cm_crc32c(0, length, sizeof length)), 4);
     put(r, length, sizeof length);
     pthread_mutex_lock(&events->lock);
     const enum cm_status status =

@@ -209,7 +209,7 @@ static enum cm_status read_text(const struct row *row, struct cm_str bytes, stru
         return cm_fail(err, CM_BAD_MODEL, "its length is wrong");
     uint32_t crc = cm_crc32c(0, &size, size > UINT32_MAX ? 8 : 4);
     crc = cm_crc32c(crc, at.at, 4 + (size_t)size);
-    if (row->has_crc && cm_table_checksum(crc) != row->crc)
+    if (row->has_crc && cm_crc32c_masked(crc) != row->crc)
         return wrong_sum(err);
     *out = (struct cm_str){(const char *)at.at + 4, (size_t)size};
     return CM_OK;
@@ -226,7 +226,7 @@ static enum cm_status read_whole(struct reading *r, const struct row *row,
     if (dtype == CM_STRING)
         return read_text(row, bytes, &entry->text, err);
     if (row->has_crc && bytes.size <= CHECKED_MAX &&
-        cm_table_checksum(cm_crc32c(0, bytes.data, bytes.size)) != row->crc)
+        cm_crc32c_masked(cm_crc32c(0, bytes.data, bytes.size)) != row->crc)
         return wrong_sum(err);
     return cm_saved_tensor_new(r->arena, dtype, &row->shape, bytes, shard->file, &entry->tensor,
                                err);

@@ -174,7 +174,7 @@ static enum cm_status write_text(struct cm_save *save, struct cm_bundle_output *
     const uint32_t length = (uint32_t)output->text.size;
     const size_t size = cm_varint_put(head, length);
     const uint32_t crc = cm_crc32c(0, &length, sizeof length);
-    const uint32_t stored = cm_table_checksum(crc);
+    const uint32_t stored = cm_crc32c_masked(crc);
 
     memcpy(head + size, &stored, sizeof stored);
     output->crc = cm_crc32c(cm_crc32c(crc, &stored, sizeof stored), output->text.data, length);
@@ -218,7 +218,7 @@ static struct cm_str describe(struct cm_bundle_writing *w, const struct cm_bundl
         cm_bytes_field(&entry, 4, output->offset);
     cm_bytes_field(&entry, 5, output->size);
     cm_bytes_number(&entry, 6 << 3 | CM_WIRE_FIXED32, 1);
-    cm_bytes_number(&entry, cm_table_checksum(output->crc), 4);
+    cm_bytes_number(&entry, cm_crc32c_masked(output->crc), 4);
     return cm_bytes_str(&entry);
 }
 
