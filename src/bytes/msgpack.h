@@ -12,11 +12,6 @@
 enum { CM_MSGPACK_ARRAY = 1, CM_MSGPACK_COMPLEX = 2, CM_MSGPACK_SCALAR = 3 };
 #define CM_MSGPACK_CHUNKED "__msgpack_chunked_array__"
 
-/* The type of an array by NumPy's name for it, "float32", or by its code, "<f4". */
-bool cm_numpy_dtype(struct cm_str name, enum cm_dtype *out);
-const char *cm_numpy_name(enum cm_dtype dtype); /* "float32"; NULL: NumPy has none */
-const char *cm_numpy_code(enum cm_dtype dtype); /* "<f4" */
-
 /* Does a file that begins like this look like a map with texts as keys? */
 bool cm_msgpack_is_map(struct cm_str head);
 

@@ -3,6 +3,7 @@
 #include "bytes/msgpack.h"
 
 #include "base/memory.h"
+#include "bytes/numpy_types.h"
 
 struct packer {
     struct cm_save *save; /* NULL: only counts */

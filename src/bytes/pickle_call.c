@@ -2,6 +2,7 @@
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
+#include "bytes/numpy_types.h"
 #include "bytes/pickle.h"
 
 enum { CALL_DEPTH_MAX = 4 };
@@ -140,13 +141,7 @@ bool cm_pickle_read_shape(const struct cm_item *list, struct cm_shape *out)
 /* numpy.dtype('f4', False, True), with its byte order in its state. */
 static enum cm_dtype numpy_dtype(const struct cm_item *item)
 {
-    static const struct {
-        const char *name;
-        enum cm_dtype dtype;
-    } types[] = {{"f4", CM_FLOAT},     {"f8", CM_DOUBLE},     {"i8", CM_INT64},  {"i4", CM_INT32},
-                 {"u1", CM_UINT8},     {"b1", CM_BOOL},       {"i1", CM_INT8},   {"i2", CM_INT16},
-                 {"u2", CM_UINT16},    {"u4", CM_UINT32},     {"u8", CM_UINT64}, {"f2", CM_FLOAT16},
-                 {"c8", CM_COMPLEX64}, {"c16", CM_COMPLEX128}};
+    enum cm_dtype dtype;
     const struct cm_item *name = item && item->kind == CM_ITEM_OBJECT ? cm_item_at(item, 0) : NULL;
     struct cm_str order, text;
 
@@ -156,10 +151,7 @@ static enum cm_dtype numpy_dtype(const struct cm_item *item)
         return CM_UNDEFINED;
     if (cm_item_is_text(cm_item_at(item->state, 1), &order) && cm_str_is(order, ">"))
         return CM_UNDEFINED;
-    for (size_t i = 0; i < CM_COUNT(types); i++)
-        if (cm_str_is(text, types[i].name))
-            return types[i].dtype;
-    return CM_UNDEFINED;
+    return cm_numpy_dtype_of(text, &dtype) ? dtype : CM_UNDEFINED;
 }
 
 /* An array of bytes that lie in the pickle; column_major: its axes are stored in reverse. */

@@ -3,7 +3,8 @@
 #include "bytes/zarr.h"
 
 #include "base/crc32c.h"
-#include "bytes/msgpack.h"
+#include "bytes/item.h"
+#include "bytes/numpy_types.h"
 #include "bytes/zstd.h"
 
 #include <math.h>

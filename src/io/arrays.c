@@ -7,22 +7,6 @@
 
 static const struct cm_arrays_options no_options = {0};
 
-enum cm_array_format cm_arrays_format(const char *path)
-{
-    static const struct {
-        const char *ending;
-        enum cm_array_format format;
-    } rows[] = {{".npy", CM_ARRAYS_NPY},
-                {".npz", CM_ARRAYS_NPZ},
-                {".safetensors", CM_ARRAYS_SAFETENSORS},
-                {".pb", CM_ARRAYS_PB}};
-
-    for (size_t i = 0; i < CM_COUNT(rows); i++)
-        if (cm_str_ends(cm_str(path), rows[i].ending))
-            return rows[i].format;
-    return CM_ARRAYS_BY_NAME;
-}
-
 enum cm_status cm_arrays_tensor(struct cm_arena *arena, enum cm_dtype type,
                                 const struct cm_shape *shape, struct cm_tensor *out,
                                 struct cm_error *err)
@@ -55,12 +39,16 @@ bool cm_arrays_wants(struct cm_arena *arena, const struct cm_arrays_options *opt
     return false;
 }
 
-static enum cm_status parse_npy(struct cm_arena *arena, struct cm_str bytes, struct cm_arrays *out,
+/* ---- formats ---- */
+
+static enum cm_status parse_npy(struct cm_arena *arena, struct cm_str bytes,
+                                const struct cm_arrays_options *options, struct cm_arrays *out,
                                 struct cm_error *err)
 {
     struct cm_npy_header header;
     struct cm_tensor tensor;
 
+    (void)options;
     CM_TRY(cm_npy_read_header(bytes, bytes.size, &header, err));
     CM_TRY(cm_npy_read_data(arena, &header, (const uint8_t *)bytes.data + header.data_offset,
                             &tensor, err));
@@ -68,18 +56,65 @@ static enum cm_status parse_npy(struct cm_arena *arena, struct cm_str bytes, str
     return CM_OK;
 }
 
-static enum cm_status parse_pb(struct cm_arena *arena, struct cm_str bytes, enum cm_kind kind,
-                               struct cm_arrays *out, struct cm_error *err)
+static enum cm_status parse_pb(struct cm_arena *arena, struct cm_str bytes,
+                               const struct cm_arrays_options *options, struct cm_arrays *out,
+                               struct cm_error *err)
 {
+    const enum cm_kind kind = options->kind ? options->kind : CM_KIND_TENSOR;
     /* Made and tied to the arena first, so that running out of memory loses nothing. */
     struct cm_datum *value = CM_NEW(arena, struct cm_datum);
     struct cm_array *item = CM_PUSH(arena, out);
 
     cm_datum_defer(arena, value);
     *item = (struct cm_array){0};
-    CM_TRY(cm_value_proto_load(arena, bytes, kind ? kind : CM_KIND_TENSOR, value, err));
+    CM_TRY(cm_value_proto_load(arena, bytes, kind, value, err));
     item->value = *value;
     return CM_OK;
+}
+
+static enum cm_status write_npy(struct cm_arena *scratch, struct cm_save *save,
+                                const struct cm_array *items, size_t count, struct cm_error *err)
+{
+    struct cm_npy_image image;
+
+    (void)count;
+    CM_TRY(cm_npy_image(scratch, &items[0].value.tensor, &image, err));
+    CM_TRY(cm_save_write(save, image.header.data, image.header.size, err));
+    return cm_save_write(save, image.data.data, image.data.size, err);
+}
+
+static enum cm_status write_pb(struct cm_arena *scratch, struct cm_save *save,
+                               const struct cm_array *items, size_t count, struct cm_error *err)
+{
+    const enum cm_kind kind = items[0].value.kind ? items[0].value.kind : CM_KIND_OPTIONAL;
+    struct cm_str bytes;
+
+    (void)count;
+    CM_TRY(cm_value_proto_store(scratch, &items[0].value, kind, items[0].name, &bytes, err));
+    return cm_save_write(save, bytes.data, bytes.size, err);
+}
+
+static const struct {
+    const char *ending;
+    bool is_one; /* it holds one value */
+    enum cm_status (*parse)(struct cm_arena *arena, struct cm_str bytes,
+                            const struct cm_arrays_options *options, struct cm_arrays *out,
+                            struct cm_error *err);
+    enum cm_status (*write)(struct cm_arena *scratch, struct cm_save *save,
+                            const struct cm_array *items, size_t count, struct cm_error *err);
+} formats[] = {
+    [CM_ARRAYS_NPY] = {".npy", true, parse_npy, write_npy},
+    [CM_ARRAYS_NPZ] = {".npz", false, cm_npz_parse, cm_npz_write},
+    [CM_ARRAYS_SAFETENSORS] = {".safetensors", false, cm_safetensors_parse, cm_safetensors_write},
+    [CM_ARRAYS_PB] = {".pb", true, parse_pb, write_pb},
+};
+
+enum cm_array_format cm_arrays_format(const char *path)
+{
+    for (size_t i = 0; i < CM_COUNT(formats); i++)
+        if (formats[i].ending && cm_str_ends(cm_str(path), formats[i].ending))
+            return (enum cm_array_format)i;
+    return CM_ARRAYS_BY_NAME;
 }
 
 enum cm_status cm_arrays_parse(struct cm_arena *arena, struct cm_str bytes,
@@ -87,19 +122,9 @@ enum cm_status cm_arrays_parse(struct cm_arena *arena, struct cm_str bytes,
                                struct cm_error *err)
 {
     *out = (struct cm_arrays){0};
-    switch (options->format) {
-    case CM_ARRAYS_NPY:
-        return parse_npy(arena, bytes, out, err);
-    case CM_ARRAYS_NPZ:
-        return cm_npz_parse(arena, bytes, options, out, err);
-    case CM_ARRAYS_SAFETENSORS:
-        return cm_safetensors_parse(arena, bytes, options, out, err);
-    case CM_ARRAYS_PB:
-        return parse_pb(arena, bytes, options->kind, out, err);
-    case CM_ARRAYS_BY_NAME:
-        break;
-    }
-    return cm_fail(err, CM_BAD_ARGUMENT, "no format was given");
+    if (options->format == CM_ARRAYS_BY_NAME || (size_t)options->format >= CM_COUNT(formats))
+        return cm_fail(err, CM_BAD_ARGUMENT, "no format was given");
+    return formats[options->format].parse(arena, bytes, options, out, err);
 }
 
 static enum cm_status find_format(const char *path, enum cm_array_format *out, struct cm_error *err)
@@ -132,9 +157,7 @@ enum cm_status cm_arrays_open(struct cm_arena *arena, const char *path,
 static enum cm_status check_items(enum cm_array_format format, const struct cm_array *items,
                                   size_t count, struct cm_error *err)
 {
-    const bool one = format == CM_ARRAYS_NPY || format == CM_ARRAYS_PB;
-
-    if (one && count != 1)
+    if (formats[format].is_one && count != 1)
         return cm_fail(err, CM_BAD_ARGUMENT, "this format holds one value, not %zu", count);
     for (size_t i = 0; i < count && format != CM_ARRAYS_PB; i++)
         if (items[i].value.kind != CM_KIND_TENSOR)
@@ -142,42 +165,6 @@ static enum cm_status check_items(enum cm_array_format format, const struct cm_a
                            "'%.*s' is not a tensor, and only .pb files can hold other values",
                            CM_STR_FMT(items[i].name));
     return CM_OK;
-}
-
-static enum cm_status write_npy(struct cm_arena *scratch, struct cm_save *save,
-                                const struct cm_tensor *tensor, struct cm_error *err)
-{
-    struct cm_npy_image image;
-
-    CM_TRY(cm_npy_image(scratch, tensor, &image, err));
-    CM_TRY(cm_save_write(save, image.header.data, image.header.size, err));
-    return cm_save_write(save, image.data.data, image.data.size, err);
-}
-
-static enum cm_status write_pb(struct cm_arena *scratch, struct cm_save *save,
-                               const struct cm_array *item, struct cm_error *err)
-{
-    const enum cm_kind kind = item->value.kind ? item->value.kind : CM_KIND_OPTIONAL;
-    struct cm_str bytes;
-
-    CM_TRY(cm_value_proto_store(scratch, &item->value, kind, item->name, &bytes, err));
-    return cm_save_write(save, bytes.data, bytes.size, err);
-}
-
-static enum cm_status write_items(struct cm_arena *scratch, struct cm_save *save,
-                                  enum cm_array_format format, const struct cm_array *items,
-                                  size_t count, struct cm_error *err)
-{
-    switch (format) {
-    case CM_ARRAYS_NPY:
-        return write_npy(scratch, save, &items[0].value.tensor, err);
-    case CM_ARRAYS_NPZ:
-        return cm_npz_write(scratch, save, items, count, err);
-    case CM_ARRAYS_SAFETENSORS:
-        return cm_safetensors_write(scratch, save, items, count, err);
-    default:
-        return write_pb(scratch, save, &items[0], err);
-    }
 }
 
 static enum cm_status save_arrays(struct cm_arena *scratch, const char *path, bool is_users,
@@ -195,7 +182,7 @@ static enum cm_status save_arrays(struct cm_arena *scratch, const char *path, bo
         CM_TRY(cm_save_begin_inside(save, cm_str_text(cm_path_folder(scratch, path)),
                                     cm_str(cm_path_name(path)), err));
     const enum cm_status status =
-        cm_save_end(save, write_items(scratch, save, format, items, count, err), err);
+        cm_save_end(save, formats[format].write(scratch, save, items, count, err), err);
     return cm_error_context(err, status, "%.600s", path);
 }
 

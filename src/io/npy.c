@@ -3,6 +3,7 @@
 #include "io/array_formats.h"
 
 #include "base/number.h"
+#include "bytes/numpy_types.h"
 #include "tensor/bits.h"
 #include "tensor/half.h"
 
@@ -125,13 +126,6 @@ enum cm_status cm_npy_read_data(struct cm_arena *arena, const struct cm_npy_head
 
 /* ---- writing ---- */
 
-static const char *const descrs[CM_DTYPE_COUNT] = {
-    [CM_FLOAT] = "<f4",     [CM_UINT8] = "|u1",       [CM_INT8] = "|i1",   [CM_UINT16] = "<u2",
-    [CM_INT16] = "<i2",     [CM_INT32] = "<i4",       [CM_INT64] = "<i8",  [CM_BOOL] = "|b1",
-    [CM_FLOAT16] = "<f2",   [CM_DOUBLE] = "<f8",      [CM_UINT32] = "<u4", [CM_UINT64] = "<u8",
-    [CM_COMPLEX64] = "<c8", [CM_COMPLEX128] = "<c16",
-};
-
 /* Code points of UTF-8 text, which the caller has checked. */
 static size_t code_points(struct cm_str text)
 {
@@ -236,7 +230,7 @@ enum cm_status cm_npy_image(struct cm_arena *scratch, const struct cm_tensor *te
                             struct cm_npy_image *out, struct cm_error *err)
 {
     char text_descr[24];
-    const char *descr = tensor->type < CM_DTYPE_COUNT ? descrs[tensor->type] : NULL;
+    const char *descr = tensor->type < CM_DTYPE_COUNT ? cm_numpy_own_code(tensor->type) : NULL;
 
     if (tensor->type == CM_STRING) {
         CM_TRY(string_image(scratch, tensor, text_descr, &out->data, err));

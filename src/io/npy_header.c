@@ -3,6 +3,7 @@
 #include "io/array_formats.h"
 
 #include "base/number.h"
+#include "bytes/numpy_types.h"
 
 /* The dictionary's text, being read. */
 struct reader {
@@ -93,18 +94,6 @@ static enum cm_status take_shape(struct reader *in, struct cm_shape *out)
     return CM_OK;
 }
 
-/* Letter, width and type of numbers; NumPy calls bfloat16 of the ml_dtypes package "V2". */
-static const struct {
-    char letter;
-    int width;
-    enum cm_dtype type;
-} numbers[] = {
-    {'b', 1, CM_BOOL},      {'i', 1, CM_INT8},        {'i', 2, CM_INT16},    {'i', 4, CM_INT32},
-    {'i', 8, CM_INT64},     {'u', 1, CM_UINT8},       {'u', 2, CM_UINT16},   {'u', 4, CM_UINT32},
-    {'u', 8, CM_UINT64},    {'f', 2, CM_FLOAT16},     {'f', 4, CM_FLOAT},    {'f', 8, CM_DOUBLE},
-    {'c', 8, CM_COMPLEX64}, {'c', 16, CM_COMPLEX128}, {'V', 2, CM_BFLOAT16},
-};
-
 static enum cm_status read_descr(struct reader *in, struct cm_str descr, struct cm_npy_header *out)
 {
     int64_t width;
@@ -131,15 +120,14 @@ static enum cm_status read_descr(struct reader *in, struct cm_str descr, struct 
         out->width = (size_t)width * (letter == 'U' ? 4 : 1);
         return CM_OK;
     }
-    for (size_t i = 0; i < CM_COUNT(numbers); i++) {
-        if (numbers[i].letter == letter && numbers[i].width == width) {
-            out->type = numbers[i].type;
-            out->width = (size_t)width;
-            return CM_OK;
-        }
-    }
-    return cm_fail(in->err, CM_UNSUPPORTED, "its element type '%.*s' has no counterpart in ONNX",
-                   CM_STR_FMT(descr));
+    /* NumPy calls bfloat16 of the ml_dtypes package "V2". */
+    if (letter == 'V' && width == 2)
+        out->type = CM_BFLOAT16;
+    else if (!cm_numpy_dtype_of(cm_str_from(descr, 1), &out->type))
+        return cm_fail(in->err, CM_UNSUPPORTED,
+                       "its element type '%.*s' has no counterpart in ONNX", CM_STR_FMT(descr));
+    out->width = (size_t)width;
+    return CM_OK;
 }
 
 static enum cm_status read_entry(struct reader *in, struct cm_npy_header *out, unsigned *seen)

@@ -3,7 +3,7 @@
 #include "convert/frameworks/jax/flax_state.h"
 
 #include "base/number.h"
-#include "bytes/msgpack.h"
+#include "bytes/numpy_types.h"
 #include "convert/frameworks/jax/optax.h"
 
 struct making {

@@ -3,7 +3,7 @@
 #include "convert/frameworks/jax/optax.h"
 
 #include "base/array.h"
-#include "bytes/msgpack.h"
+#include "bytes/numpy_types.h"
 #include "convert/frameworks/jax/optax_chain.h"
 #include "train/rules.h"
 

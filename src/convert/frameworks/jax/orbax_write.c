@@ -4,7 +4,7 @@
 #include "convert/frameworks/jax/orbax.h"
 
 #include "base/folder_save.h"
-#include "bytes/msgpack.h"
+#include "bytes/numpy_types.h"
 #include "convert/frameworks/jax/flax_state.h"
 
 struct orbax_writer {
