@@ -13,13 +13,13 @@
  * hard links unless flags say CM_FOLLOW_LINKS. */
 struct cm_saved_place {
     struct cm_arena *arena;
-    struct cm_str path;           /* as the user gave it */
-    struct cm_str folder;         /* path if that is a folder, else the folder of the file */
-    struct cm_str file;           /* name of the one file in folder; empty: path is a folder */
-    unsigned flags;               /* CM_FOLLOW_LINKS or none */
-    bool named;                   /* the user named path, which may be a link then */
-    struct cm_folder_names names; /* of a folder, down to 6 levels; of one file: that file alone */
-    struct cm_place_file *opened; /* place.c's */
+    struct cm_str path;            /* as the user gave it */
+    struct cm_str folder;          /* path if that is a folder, else the folder of the file */
+    struct cm_str file;            /* name of the one file in folder; empty: path is a folder */
+    unsigned flags;                /* CM_FOLLOW_LINKS or none */
+    bool named;                    /* the user named path, which may be a link then */
+    struct cm_folder_names names;  /* of a folder, down to 6 levels; of one file: that file alone */
+    struct cm_place_file **opened; /* place.c's; the same in all parts of a folder */
 };
 
 enum cm_status cm_place_open(struct cm_arena *arena, const char *path, unsigned flags,
@@ -40,8 +40,7 @@ struct cm_saved_place cm_place_file(struct cm_saved_place *place, struct cm_str 
  * run folders). */
 struct cm_saved_place cm_place_below(struct cm_saved_place *place, struct cm_str folder);
 
-/* Lists what was mapped in saved->files and saved->mapped. Who reads through a place of its own
- * (cm_place_below) calls it for that; for the place it was given it is called by cm_saved_open. */
+/* Lists what was mapped in saved->files and saved->mapped, through whichever part of the folder. */
 void cm_place_tell(const struct cm_saved_place *place, struct cm_saved *saved);
 
 /* What writers share: a file, or a folder, is written whole or not at all, with the

@@ -12,7 +12,7 @@ enum { LEVELS = 6, HEAD_SIZE = 64 };
 
 struct cm_place_file {
     struct cm_place_file *next;
-    struct cm_str name;
+    struct cm_str path, name;
     struct cm_mapping mapping;
 };
 
@@ -33,8 +33,11 @@ enum cm_status cm_place_open(struct cm_arena *arena, const char *path, unsigned 
 {
     struct stat facts;
 
-    *out = (struct cm_saved_place){
-        .arena = arena, .path = cm_arena_str(arena, cm_str(path)), .flags = flags, .named = true};
+    *out = (struct cm_saved_place){.arena = arena,
+                                   .path = cm_arena_str(arena, cm_str(path)),
+                                   .flags = flags,
+                                   .named = true,
+                                   .opened = CM_NEW(arena, struct cm_place_file *)};
     if (stat(path, &facts) != 0 && errno == ENOENT) { /* TensorFlow's names leave the ending out */
         const struct cm_str index = cm_arena_printf(arena, "%s.index", path);
 
@@ -65,7 +68,8 @@ struct cm_saved_place cm_place_file(struct cm_saved_place *place, struct cm_str 
         .path = path,
         .folder = cm_path_folder(place->arena, cm_str_text(path)),
         .file = cm_arena_str(place->arena, cm_str(cm_path_name(cm_str_text(path)))),
-        .flags = place->flags};
+        .flags = place->flags,
+        .opened = place->opened};
 
     *CM_PUSH(place->arena, &one.names) = one.file;
     return one;
@@ -75,7 +79,8 @@ struct cm_saved_place cm_place_below(struct cm_saved_place *place, struct cm_str
 {
     struct cm_saved_place below = {.arena = place->arena,
                                    .path = cm_path_join(place->arena, place->folder, folder),
-                                   .flags = place->flags};
+                                   .flags = place->flags,
+                                   .opened = place->opened};
 
     below.folder = below.path;
     for (size_t i = 0; i < place->names.count; i++) {
@@ -113,22 +118,23 @@ static enum cm_status open_file(struct cm_saved_place *place, struct cm_str name
 enum cm_status cm_place_map(struct cm_saved_place *place, struct cm_str name, struct cm_str *out,
                             struct cm_error *err)
 {
-    struct cm_place_file *file = place->opened;
+    const struct cm_str path = cm_path_join(place->arena, place->folder, name);
+    struct cm_place_file *file = *place->opened;
     int fd;
 
-    while (file && !cm_str_equal(file->name, name))
+    while (file && !cm_str_equal(file->path, path))
         file = file->next;
     if (!file) {
         CM_TRY(open_file(place, name, &fd, err));
         struct cm_mapping mapping;
-        const enum cm_status status = cm_fd_map(
-            fd, cm_path_join(place->arena, place->folder, name).data, false, &mapping, err);
+        const enum cm_status status = cm_fd_map(fd, path.data, false, &mapping, err);
         close(fd);
         CM_TRY(status);
         file = CM_NEW(place->arena, struct cm_place_file);
-        *file = (struct cm_place_file){place->opened, cm_arena_str(place->arena, name), mapping};
+        *file =
+            (struct cm_place_file){*place->opened, path, cm_arena_str(place->arena, name), mapping};
         cm_arena_defer(place->arena, unmap, file);
-        place->opened = file;
+        *place->opened = file;
     }
     *out = file->mapping.size
                ? (struct cm_str){(const char *)file->mapping.data, file->mapping.size}
@@ -163,7 +169,7 @@ struct cm_str cm_place_head(struct cm_saved_place *place, struct cm_str name)
 
 void cm_place_tell(const struct cm_saved_place *place, struct cm_saved *saved)
 {
-    for (const struct cm_place_file *file = place->opened; file; file = file->next) {
+    for (const struct cm_place_file *file = *place->opened; file; file = file->next) {
         *CM_PUSH(saved->arena, &saved->files) = file->name;
         if (file->mapping.data && !file->mapping.copied)
             *CM_PUSH(saved->arena, &saved->mapped) =

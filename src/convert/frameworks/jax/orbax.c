@@ -377,7 +377,6 @@ static enum cm_status tell_beside(struct cm_saved_place *place, struct cm_saved 
         if (saved->epoch < 0)
             (void)cm_item_is_int(cm_item_get(item, "epoch"), &saved->epoch);
     }
-    cm_place_tell(&below, saved);
     return CM_OK;
 }
 
@@ -397,10 +396,6 @@ static enum cm_status read(struct cm_saved_place *place, struct cm_saved *saved,
         const enum cm_status status = read_root(&below, saved, &tree, err);
 
         CM_TRY(root.size ? cm_error_context(err, status, "%.*s", CM_STR_FMT(root)) : status);
-        if (root.size)
-            cm_place_tell(&below, saved);
-        else
-            place->opened = below.opened;
         cm_item_set(saved->arena, all, cm_item_text(saved->arena, cm_str_after_last(root, '/')),
                     tree);
         (void)step_in(root, &end);

@@ -345,7 +345,6 @@ static enum cm_status read(struct cm_saved_place *place, struct cm_saved *saved,
         struct cm_saved_place below = cm_place_below(place, folder);
         CM_TRY(cm_error_context(err, read_folder(&below, saved, tree, err), "%.*s",
                                 CM_STR_FMT(folder)));
-        cm_place_tell(&below, saved);
     }
     CM_TRY(cm_torch_take_tree(saved, tree, err));
     return is_folder(place) ? CM_OK : cm_huggingface_read_training(place, saved, err);

@@ -303,9 +303,8 @@ static enum cm_status huggingface_read(struct cm_saved_place *place, struct cm_s
     }
     if (!weights) {
         struct cm_saved_place below = cm_place_below(place, newest(place));
-        const enum cm_status status = huggingface_read(&below, saved, err);
-        cm_place_tell(&below, saved);
-        return status;
+
+        return huggingface_read(&below, saved, err);
     }
     CM_TRY(cm_str_ends(cm_str(weights), ".json")
                ? add_index(place, saved, cm_str(weights), map, err)

@@ -36,9 +36,7 @@ static enum cm_status read_as(const struct cm_format *format, struct cm_saved_pl
     saved->format = cm_arena_printf(saved->arena, "a checkpoint folder with %s of %s", format->what,
                                     format->system)
                         .data;
-    const enum cm_status status = format->read(place, saved, err);
-    cm_place_tell(place, saved);
-    return status;
+    return format->read(place, saved, err);
 }
 
 /* The user's files: the folder as another format, a folder in it, or its one file that is one. */
@@ -119,9 +117,7 @@ static enum cm_status read_folder(struct cm_saved_place *place, struct cm_saved 
     if (!below.names.count)
         return cm_fail(err, CM_NOT_FOUND, "the latest checkpoint, '%.*s', is not in the folder",
                        CM_STR_FMT(name));
-    const enum cm_status status = read_checkpoint(&below, saved, err);
-    cm_place_tell(&below, saved);
-    return status;
+    return read_checkpoint(&below, saved, err);
 }
 
 const struct cm_format cm_format_ray = {
