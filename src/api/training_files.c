@@ -77,7 +77,7 @@ enum cameo_status cameo_dataset_open_files(const char *const *paths, size_t coun
         if (!paths[i])
             status = cm_fail(&reason, CM_BAD_ARGUMENT, "path %zu of the data set is NULL", i);
     if (status == CM_OK)
-        status = cm_dataset_open_files(paths, count, &inner, &dataset->dataset, &reason);
+        status = cm_dataset_open(paths, count, &inner, &dataset->dataset, &reason);
     if (status)
         cm_free(dataset);
     else

@@ -150,16 +150,3 @@ const struct cm_saved_tensor *cm_saved_tensor_of(const struct cm_saved_index *in
 
     return entry ? entry->tensor : NULL;
 }
-
-const struct cm_saved_entry *cm_saved_find(const struct cm_saved *saved, enum cm_saved_role role,
-                                           struct cm_str name, const char *meaning)
-{
-    for (size_t i = 0; i < saved->entries.count; i++) {
-        const struct cm_saved_entry *entry = &saved->entries.items[i];
-
-        if (entry->role == role && cm_str_equal(entry->name, name) &&
-            (!meaning || (entry->meaning && strcmp(entry->meaning, meaning) == 0)))
-            return entry;
-    }
-    return NULL;
-}

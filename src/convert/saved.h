@@ -125,9 +125,5 @@ const struct cm_saved_entry *cm_saved_entry(const struct cm_saved_index *index, 
                                             struct cm_str name);
 const struct cm_saved_tensor *cm_saved_tensor_of(const struct cm_saved_index *index,
                                                  const char *kind, struct cm_str name);
-/* The entry of a role (of a slot with that meaning, unless NULL) and name, or NULL. Slow: for a few
- * questions; who has many builds a map. */
-const struct cm_saved_entry *cm_saved_find(const struct cm_saved *saved, enum cm_saved_role role,
-                                           struct cm_str name, const char *meaning);
 
 #endif

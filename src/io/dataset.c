@@ -388,15 +388,9 @@ static enum cm_status open_set(struct opening *opening, struct cm_dataset **out,
     return status;
 }
 
-enum cm_status cm_dataset_open(const char *path, const struct cm_dataset_options *options,
-                               struct cm_dataset **out, struct cm_error *err)
-{
-    return cm_dataset_open_files(&path, 1, options, out, err);
-}
-
-enum cm_status cm_dataset_open_files(const char *const *paths, size_t count,
-                                     const struct cm_dataset_options *options,
-                                     struct cm_dataset **out, struct cm_error *err)
+enum cm_status cm_dataset_open(const char *const *paths, size_t count,
+                               const struct cm_dataset_options *options, struct cm_dataset **out,
+                               struct cm_error *err)
 {
     struct opening opening = {.paths = paths, .n_paths = count};
 

@@ -23,17 +23,15 @@ struct cm_dataset_options {
     unsigned flags; /* CM_FOLLOW_LINKS: files in a folder may be behind links */
 };
 
-/* By its name: .npz, .npy, .safetensors, .csv, a folder of .npy files, or IDX files (a folder with
- * one pair or with train-images.. and train-labels.., or "images:labels"). Every array must have
- * the same number of samples. Files are mapped; what must be unpacked (deflated arrays, CSV) is
- * written once to a temporary file when it is large. */
-enum cm_status cm_dataset_open(const char *path, const struct cm_dataset_options *options,
-                               struct cm_dataset **out, struct cm_error *err) CM_MUST_CHECK;
-/* Several of them as one: the samples of each path follow those of the path before it. All must
- * have the same arrays, with samples of the same types and shapes. */
-enum cm_status cm_dataset_open_files(const char *const *paths, size_t count,
-                                     const struct cm_dataset_options *options,
-                                     struct cm_dataset **out, struct cm_error *err) CM_MUST_CHECK;
+/* Several as one: the samples of each path follow those of the path before it. All must have the
+ * same arrays, with samples of the same types and shapes. What a path is, its name says: .npz,
+ * .npy, .safetensors, .csv, a folder of .npy files, or IDX files (a folder with one pair or with
+ * train-images.. and train-labels.., or "images:labels"). Every array must have the same number of
+ * samples. Files are mapped; what must be unpacked (deflated arrays, CSV) is written once to a
+ * temporary file when it is large. */
+enum cm_status cm_dataset_open(const char *const *paths, size_t count,
+                               const struct cm_dataset_options *options, struct cm_dataset **out,
+                               struct cm_error *err) CM_MUST_CHECK;
 /* An array in memory, which stays where it is and must outlive the data set. */
 struct cm_dataset_array {
     struct cm_str name;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/folder.h"
 #include "check.h"
+#include "convert/find_saved.h"
 #include "convert/frameworks/keras/bundle.h"
 
 #define CHECKPOINTS TESTS_DIR "/checkpoints/"
@@ -38,9 +39,9 @@ static void reads_adam(struct cm_arena *arena)
     CHECK_INT(saved->schedule_known, CM_SCHEDULE_UNKNOWN);
     CHECK_INT(saved->groups.items[0].names.count, 6);
     CHECK_STR(saved->groups.items[0].names.items[2], "mlp/fc2/kernel");
-    check_ends(cm_saved_find(saved, CM_SAVED_WEIGHT, CM_STR("mlp/fc2/kernel"), NULL), 0x1.72d924p-3,
+    check_ends(find_saved(saved, CM_SAVED_WEIGHT, CM_STR("mlp/fc2/kernel"), NULL), 0x1.72d924p-3,
                0x1.061d32p-4);
-    check_ends(cm_saved_find(saved, CM_SAVED_SLOT, CM_STR("mlp/fc2/kernel"), "exp_avg_sq"),
+    check_ends(find_saved(saved, CM_SAVED_SLOT, CM_STR("mlp/fc2/kernel"), "exp_avg_sq"),
                0x1.4b5546p-13, 0x1.6fd268p-14);
     CHECK(saved->missing.count == 4);
     CHECK(cm_str_starts(saved->missing.items[0], "the learning rate schedule"));
@@ -58,12 +59,11 @@ static void reads_sharded(struct cm_arena *arena)
 
     CHECK_OK(cm_saved_open(arena, CHECKPOINTS "tensorflow-sharded/ckpt-1", 0, &saved, &err), &err);
     const struct cm_saved_entry *weight =
-        cm_saved_find(saved, CM_SAVED_WEIGHT, CM_STR("model/logits_kernel"), NULL);
+        find_saved(saved, CM_SAVED_WEIGHT, CM_STR("model/logits_kernel"), NULL);
     check_ends(weight, 0x1.ad2624p-5, -0x1.1c86dcp-2);
     CHECK_INT(weight->tensor->pieces.count, 2);
-    check_ends(
-        cm_saved_find(saved, CM_SAVED_SLOT, CM_STR("model/logits_kernel"), "momentum_buffer"),
-        -0x1.c8a354p-8, 0x1.4c8a94p-10);
+    check_ends(find_saved(saved, CM_SAVED_SLOT, CM_STR("model/logits_kernel"), "momentum_buffer"),
+               -0x1.c8a354p-8, 0x1.4c8a94p-10);
     CHECK_INT(saved->step, 9);
     CHECK_INT(saved->rule, CM_RULE_SGD);
 }

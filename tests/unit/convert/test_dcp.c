@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/folder.h"
 #include "check.h"
+#include "convert/find_saved.h"
 #include "convert/frameworks/torch/dcp.h"
 
 static struct cm_saved *example(struct cm_arena *arena)
@@ -68,7 +69,7 @@ static void round_trip(struct cm_arena *arena)
     CHECK_INT(saved->missing.count, 0);
     struct cm_saved_reader reader = {0};
     const struct cm_saved_entry *slot =
-        cm_saved_find(saved, CM_SAVED_SLOT, CM_STR("fc.weight"), "momentum_buffer");
+        find_saved(saved, CM_SAVED_SLOT, CM_STR("fc.weight"), "momentum_buffer");
     CHECK_OK(cm_saved_tensor_read(&reader, slot->tensor, 0, 6, out, &err), &err);
     CHECK(out[0] == 0 && out[5] == 5);
     /* a file that is shorter than .metadata says */

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/folder.h"
 #include "check.h"
+#include "convert/find_saved.h"
 #include "convert/frameworks/torch/deepspeed.h"
 #include "convert/schedule.h"
 
@@ -14,7 +15,7 @@ static void check_ends(const struct cm_saved *saved, const char *name, const cha
                        float first, float last)
 {
     const struct cm_saved_entry *entry =
-        cm_saved_find(saved, slot ? CM_SAVED_SLOT : CM_SAVED_WEIGHT, cm_str(name), slot);
+        find_saved(saved, slot ? CM_SAVED_SLOT : CM_SAVED_WEIGHT, cm_str(name), slot);
     struct cm_saved_reader reader = {0};
     struct cm_error err;
     float out;

@@ -1,6 +1,7 @@
 /* A model's tensors as a framework has them. */
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
+#include "convert/find_saved.h"
 #include "convert/transfer/export_saved.h"
 #include "convert/transfer/hold.h"
 #include "onnx/model_file.h"
@@ -37,7 +38,7 @@ static struct cm_model_file *prepared(struct cm_arena *arena, const char *optimi
 static const struct cm_saved_entry *find(const struct cm_saved *saved, const char *name,
                                          const char *slot)
 {
-    return cm_saved_find(saved, slot ? CM_SAVED_SLOT : CM_SAVED_WEIGHT, cm_str(name), slot);
+    return find_saved(saved, slot ? CM_SAVED_SLOT : CM_SAVED_WEIGHT, cm_str(name), slot);
 }
 
 static void check_floats(const struct cm_saved_entry *entry, const float *wanted, size_t count)

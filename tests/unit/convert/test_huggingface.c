@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/folder.h"
 #include "check.h"
+#include "convert/find_saved.h"
 #include "convert/format.h"
 #include "convert/frameworks/torch/torch_state.h"
 
@@ -90,7 +91,7 @@ static void round_trip(struct cm_arena *arena)
         CHECK(again->groups.items[0].settings.weight_decay == 0.25);
         CHECK_STR(again->groups.items[0].names.items[1], "fc.bias");
         const struct cm_saved_entry *slot =
-            cm_saved_find(again, CM_SAVED_SLOT, CM_STR("fc.weight"), "exp_avg_sq");
+            find_saved(again, CM_SAVED_SLOT, CM_STR("fc.weight"), "exp_avg_sq");
         struct cm_saved_reader reader = {0};
         float values[6];
         CHECK(slot != NULL);

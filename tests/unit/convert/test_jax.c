@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/folder.h"
 #include "check.h"
+#include "convert/find_saved.h"
 #include "convert/format.h"
 #include "convert/frameworks/jax/flax_state.h"
 
@@ -135,7 +136,7 @@ static void settings(struct cm_arena *arena)
     /* Not known: said, and kept. */
     saved = taken(arena, STATE("{\"0\": {\"count\": \"s\", \"v_row\": " TREE "}, \"1\": {}}"));
     CHECK(says(&saved->unknown, "opt_state/0"));
-    CHECK(cm_saved_find(saved, CM_SAVED_OTHER, CM_STR("opt_state/0/v_row/w"), NULL) != NULL);
+    CHECK(find_saved(saved, CM_SAVED_OTHER, CM_STR("opt_state/0/v_row/w"), NULL) != NULL);
 }
 
 void test_jax__stored_settings_and_groups_are_used(void)
@@ -152,7 +153,7 @@ static void check_same(struct cm_arena *arena, const struct cm_saved *a, const s
     CHECK_INT(a->rule, b->rule);
     for (size_t i = 0; i < a->entries.count; i++) {
         const struct cm_saved_entry *x = &a->entries.items[i];
-        const struct cm_saved_entry *y = cm_saved_find(b, x->role, x->name, x->meaning);
+        const struct cm_saved_entry *y = find_saved(b, x->role, x->name, x->meaning);
         struct cm_saved_reader reader = {0};
         struct cm_error err;
         float got[2][8];

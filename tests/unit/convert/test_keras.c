@@ -1,6 +1,7 @@
 /* Files that Keras wrote: names, order of the optimizer's variables, settings and schedules. */
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
+#include "convert/find_saved.h"
 #include "convert/frameworks/keras/keras_file.h"
 
 #define CHECKPOINTS TESTS_DIR "/checkpoints/"
@@ -27,9 +28,9 @@ static void reads_weights(struct cm_arena *arena)
     struct cm_error err;
 
     CHECK_OK(cm_saved_open(arena, CHECKPOINTS "keras-adamw.weights.h5", 0, &saved, &err), &err);
-    check_ends(cm_saved_find(saved, CM_SAVED_WEIGHT, CM_STR("mlp/fc2/kernel"), NULL), 0x1.8debe8p-2,
+    check_ends(find_saved(saved, CM_SAVED_WEIGHT, CM_STR("mlp/fc2/kernel"), NULL), 0x1.8debe8p-2,
                0x1.b9cff4p-2);
-    check_ends(cm_saved_find(saved, CM_SAVED_SLOT, CM_STR("mlp/fc2/kernel"), "exp_avg_sq"),
+    check_ends(find_saved(saved, CM_SAVED_SLOT, CM_STR("mlp/fc2/kernel"), "exp_avg_sq"),
                0x1.671e6ap-14, 0x1.32a144p-16);
     CHECK_INT(saved->entries.count, 18);
     CHECK_INT(saved->step, 9);
@@ -50,11 +51,11 @@ static void reads_archive(struct cm_arena *arena)
     struct cm_error err;
 
     CHECK_OK(cm_saved_open(arena, CHECKPOINTS "keras-sgd.keras", 0, &saved, &err), &err);
-    check_ends(cm_saved_find(saved, CM_SAVED_WEIGHT, CM_STR("conv2/kernel"), NULL), 0x1.bbe7b6p-3,
+    check_ends(find_saved(saved, CM_SAVED_WEIGHT, CM_STR("conv2/kernel"), NULL), 0x1.bbe7b6p-3,
                0x1.3c11e0p-5);
-    check_ends(cm_saved_find(saved, CM_SAVED_SLOT, CM_STR("conv2/kernel"), "momentum_buffer"),
+    check_ends(find_saved(saved, CM_SAVED_SLOT, CM_STR("conv2/kernel"), "momentum_buffer"),
                0x1.0d7afcp-8, -0x1.93ca38p-11);
-    CHECK(cm_saved_find(saved, CM_SAVED_BUFFER, CM_STR("bn2/moving_variance"), NULL) != NULL);
+    CHECK(find_saved(saved, CM_SAVED_BUFFER, CM_STR("bn2/moving_variance"), NULL) != NULL);
     CHECK_INT(saved->step, 11);
     CHECK_INT(saved->rule, CM_RULE_SGD);
     CHECK(saved->groups.items[0].settings.momentum == 0.9);

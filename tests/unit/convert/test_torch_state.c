@@ -1,6 +1,7 @@
 /* State dictionaries: names of an optimizer's numbered parameters, settings, steps; and back. */
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
+#include "convert/find_saved.h"
 #include "convert/frameworks/torch/torch_state.h"
 
 #include <math.h>
@@ -92,7 +93,7 @@ static void decay_and_not(struct cm_arena *arena)
     CHECK(saved->groups.items[0].settings.weight_decay == 0.01);
     CHECK(saved->groups.items[0].settings.beta2 == 0.99);
     CHECK_INT(saved->groups.items[0].settings.decoupled, 1);
-    CHECK(cm_saved_find(saved, CM_SAVED_SLOT, CM_STR("b.bias"), "exp_avg") != NULL);
+    CHECK(find_saved(saved, CM_SAVED_SLOT, CM_STR("b.bias"), "exp_avg") != NULL);
 }
 
 void test_torch_state__shapes_and_decay_tell_names(void)
@@ -169,7 +170,7 @@ static void some_are_frozen(struct cm_arena *arena)
                    NULL);
     CHECK_INT(saved->missing.count, 0);
     CHECK_STR(saved->groups.items[0].names.items[0], "fc.weight");
-    CHECK(cm_saved_find(saved, CM_SAVED_BUFFER, CM_STR("stem.bias"), NULL) != NULL);
+    CHECK(find_saved(saved, CM_SAVED_BUFFER, CM_STR("stem.bias"), NULL) != NULL);
 }
 
 void test_torch_state__weights_that_no_optimizer_moves_are_none_of_its(void)
@@ -202,7 +203,7 @@ static void back(struct cm_arena *arena)
         CHECK_STR(again->groups.items[0].names.items[1], "b");
         CHECK(again->groups.items[0].settings.lr == 0.1);
         CHECK(again->schedule.phases[0].factor == 0.01);
-        CHECK(cm_saved_find(again, CM_SAVED_SLOT, CM_STR("b"), "sum") != NULL);
+        CHECK(find_saved(again, CM_SAVED_SLOT, CM_STR("b"), "sum") != NULL);
     }
     CHECK(cm_torch_schedule_item(arena, saved) == NULL);
 }
@@ -264,9 +265,9 @@ static void tree(struct cm_arena *arena)
     CHECK_INT(saved->epoch, 3);
     CHECK_INT(saved->step, 30);
     CHECK(saved->loss_scale == 1024);
-    CHECK(cm_saved_find(saved, CM_SAVED_WEIGHT, CM_STR("w"), NULL) != NULL);
-    CHECK(cm_saved_find(saved, CM_SAVED_BUFFER, CM_STR("running_mean"), NULL) != NULL);
-    CHECK(cm_saved_find(saved, CM_SAVED_AVERAGE, CM_STR("w"), NULL) != NULL);
+    CHECK(find_saved(saved, CM_SAVED_WEIGHT, CM_STR("w"), NULL) != NULL);
+    CHECK(find_saved(saved, CM_SAVED_BUFFER, CM_STR("running_mean"), NULL) != NULL);
+    CHECK(find_saved(saved, CM_SAVED_AVERAGE, CM_STR("w"), NULL) != NULL);
     CHECK(cm_item_real_or(cm_saved_fact(saved, "best"), 0) == 0.5);
 }
 

@@ -58,7 +58,7 @@ struct cm_dataset *dataset_open(const char *path, const char *columns)
     struct cm_dataset *dataset;
     struct cm_error err;
 
-    CHECK_OK(cm_dataset_open(path, &options, &dataset, &err), &err);
+    CHECK_OK(cm_dataset_open(&path, 1, &options, &dataset, &err), &err);
     return dataset;
 }
 
@@ -68,7 +68,7 @@ void dataset_refused(const char *path, const char *columns, enum cm_status statu
     struct cm_dataset *dataset;
     struct cm_error err;
 
-    CHECK_FAILS(cm_dataset_open(path, &options, &dataset, &err), status, &err, part);
+    CHECK_FAILS(cm_dataset_open(&path, 1, &options, &dataset, &err), status, &err, part);
     CHECK(dataset == NULL);
 }
 

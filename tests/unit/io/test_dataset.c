@@ -46,7 +46,8 @@ void test_dataset__reads_deflated_npz(void)
     struct cm_error err;
     double values[6];
 
-    const enum cm_status status = cm_dataset_open(ARRAYS "deflated.npz", NULL, &dataset, &err);
+    const enum cm_status status =
+        cm_dataset_open(&(const char *){ARRAYS "deflated.npz"}, 1, NULL, &dataset, &err);
     if (status == CM_UNSUPPORTED) { /* without zlib it says so */
         CHECK(strstr(err.text, "zlib is not available"));
         return;
@@ -267,7 +268,7 @@ void test_oom__a_data_set_and_a_feed(void)
         int64_t got;
 
         cm_memory_fail_after(n);
-        enum cm_status status = cm_dataset_open(path, NULL, &dataset, &err);
+        enum cm_status status = cm_dataset_open(&(const char *){path}, 1, NULL, &dataset, &err);
         if (status == CM_OK)
             status = cm_feed_new(dataset, &options, &feed, &err);
         if (status == CM_OK)

@@ -35,7 +35,7 @@ static struct cm_dataset *csv(struct cm_arena *arena, const char *columns)
     struct cm_error err = {0};
 
     case_write(path, text, sizeof text - 1);
-    CHECK_OK(cm_dataset_open(path, &options, &dataset, &err), &err);
+    CHECK_OK(cm_dataset_open(&path, 1, &options, &dataset, &err), &err);
     cm_arena_defer(arena, close_dataset, dataset);
     return dataset;
 }

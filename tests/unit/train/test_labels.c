@@ -33,7 +33,7 @@ static struct cm_dataset *csv(struct cm_arena *arena, const char *text)
     struct cm_error err = {0};
 
     case_write(path, text, strlen(text));
-    CHECK_OK(cm_dataset_open(path, &options, &dataset, &err), &err);
+    CHECK_OK(cm_dataset_open(&path, 1, &options, &dataset, &err), &err);
     cm_arena_defer(arena, close_dataset, dataset);
     return dataset;
 }

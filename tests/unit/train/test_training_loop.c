@@ -132,7 +132,7 @@ static struct cm_feeder *feed(struct cm_arena *arena, const struct cm_trainer *t
         text = cm_arena_printf(arena, "%s%.2f,%.2f\n", text.data, (double)i / 10 - 0.2,
                                (double)i / 5 - 0.4);
     case_write(path, text.data, text.size);
-    CHECK_OK(cm_dataset_open(path, &columns, &dataset, &err), &err);
+    CHECK_OK(cm_dataset_open(&path, 1, &columns, &dataset, &err), &err);
     cm_arena_defer(arena, close_dataset, dataset);
     CHECK_OK(cm_feeder_new(trainer, dataset, &all, &feeder, &err), &err);
     cm_arena_defer(arena, free_feeder, feeder);
