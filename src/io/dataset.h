@@ -24,11 +24,11 @@ struct cm_dataset_options {
 };
 
 /* Several as one: the samples of each path follow those of the path before it. All must have the
- * same arrays, with samples of the same types and shapes. What a path is, its name says: .npz,
- * .npy, .safetensors, .csv, a folder of .npy files, or IDX files (a folder with one pair or with
- * train-images.. and train-labels.., or "images:labels"). Every array must have the same number of
- * samples. Files are mapped; what must be unpacked (deflated arrays, CSV) is written once to a
- * temporary file when it is large. */
+ * same arrays, with samples of the same types and shapes. The name of a path tells its format:
+ * .npz, .npy, .safetensors, .csv, a folder of .npy files, or IDX files (a folder with one pair or
+ * with train-images.. and train-labels.., or "images:labels"). Every array must have the same
+ * number of samples. Files are mapped; what must be unpacked (deflated arrays, CSV) is written once
+ * to a temporary file when it is large. */
 enum cm_status cm_dataset_open(const char *const *paths, size_t count,
                                const struct cm_dataset_options *options, struct cm_dataset **out,
                                struct cm_error *err) CM_MUST_CHECK;
