@@ -50,7 +50,7 @@ static const char *next_line(const char *line)
     return end && end[1] ? end + 1 : NULL;
 }
 
-/* The number behind a name in a file of lines "name number"; 0 when there is none. */
+/* The number after a name in a file of lines "name number"; 0 when there is none. */
 static unsigned long long read_entry(const char *path, const char *name)
 {
     const size_t size = strlen(name);

@@ -1,7 +1,7 @@
-/* The step of a training that is being prepared, differentiated once. What gradients reach is asked
- * of a copy of the forward pass that has been through the passes that a step goes through before
- * its Gradient nodes are expanded. Where all gradients that were asked for are there, the update is
- * added to this graph at the end, and a trainer takes it as its step. The update has not been
+/* The step of a training that is being prepared, differentiated once. A copy of the forward pass
+ * goes through the passes before `gradients` and is differentiated; the preparation learns which
+ * tensors a gradient reaches. If a gradient reaches every tensor, the update is added to the copy
+ * when a trainer asks for it, and the trainer takes the graph as its step. The update does not go
  * through these passes: it holds nothing that `patterns` looks for, and `simplify` runs again. */
 // SPDX-License-Identifier: Apache-2.0
 #include "autodiff/backward.h"
@@ -138,7 +138,7 @@ struct cm_prepared_step *cm_prepared_step_keep(const struct cm_preparation *p)
     return s;
 }
 
-/* The algorithm behind its Gradient node, as it is copied. */
+/* The nodes of the algorithm after its Gradient node, as they are copied. */
 struct update {
     struct cm_prepared_step *step;
     struct cm_builder build;
