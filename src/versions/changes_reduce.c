@@ -91,8 +91,10 @@ static const struct cm_version_row rows[] = {
     {"ReduceSum", 13, AXES_TO_INPUT},
     {"ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd "
      "ReduceSumSquare",
-     18, AXES_TO_INPUT},
+     18, AXES_TO_INPUT, /* without axes, all of them are meant in both */
+     .same_where_legal = true},
     {"ReduceLogSum ReduceLogSumExp", 28, .up = cm_upgrade_through_double,
-     .up_note = "integers are no longer taken", .down = cm_downgrade_nothing},
+     .up_note = "integers are no longer taken", .same_where_legal = true,
+     .down = cm_downgrade_nothing},
 };
 const struct cm_version_table cm_changes_reduce = CM_VERSION_TABLE("", rows);

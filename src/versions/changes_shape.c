@@ -392,7 +392,7 @@ static const struct cm_version_row rows[] = {
     {"Split", 13, .moved = {{"split", 1, CM_MOVED_LIST_OR_ALL}},
      .up_note = "the lengths are an input", .down_note = "the lengths are an attribute"},
     {"Split", 18, .up = split_18_up, .up_note = "equal parts must be asked for by their number",
-     .down = split_18_down, .down_note = "equal parts go without saying"},
+     .same_where_legal = true, .down = split_18_down, .down_note = "equal parts go without saying"},
     {"Squeeze", 13, .moved = {{"axes", 1, CM_MOVED_LIST_OR_ALL}}, .up_note = axes_in,
      .down_note = axes_given},
     {"Tile", 6, .up = tile_6_up, .up_note = "repeats for every axis, not tiles along one",

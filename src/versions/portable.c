@@ -7,37 +7,14 @@
 #include "versions/upgrade.h"
 #include "versions/upgrade_step.h"
 
-/* Versions that changed an operator, but not the nodes that are legal in the version before too. */
-static const struct {
-    const char *op;
-    int to;
-} same_where_legal[] = {
-    /* without axes, all of them are meant in both; with axes the older form has another operand */
-    {"ReduceL1", 18},
-    {"ReduceL2", 18},
-    {"ReduceLogSum", 18},
-    {"ReduceLogSumExp", 18},
-    {"ReduceMax", 18},
-    {"ReduceMean", 18},
-    {"ReduceMin", 18},
-    {"ReduceProd", 18},
-    {"ReduceSumSquare", 18},
-    /* integers were taken out; what is left computes the same */
-    {"ReduceLogSum", 28},
-    {"ReduceLogSumExp", 28},
-    /* sizes given as operand; their number is an attribute that the older version has not */
-    {"Split", 18},
-};
-
 /* Does a node that is legal in both mean the same in version `to` and in the one before it? */
 static bool is_same(const struct cm_node *node, int to)
 {
-    if (cm_upgrade_known(node->domain, node->op_type, to) == CM_UPGRADE_SAME)
-        return !cm_version_new_word(node, to);
-    for (size_t i = 0; i < CM_COUNT(same_where_legal); i++)
-        if (same_where_legal[i].to == to && cm_str_is(node->op_type, same_where_legal[i].op))
-            return true;
-    return false;
+    const struct cm_version_row *row = cm_version_find_row(node->domain, node->op_type, to);
+    if (row && row->same_where_legal)
+        return true;
+    return cm_upgrade_known(node->domain, node->op_type, to) == CM_UPGRADE_SAME &&
+           !cm_version_new_word(node, to);
 }
 
 int64_t cm_portable_version(const struct cm_node *node, int64_t at_least)

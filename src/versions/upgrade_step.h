@@ -58,7 +58,8 @@ struct cm_version_row {
     const char *gone;         /* attribute that says nothing that is not known without it */
     struct cm_moved moved[3]; /* in both directions */
     cm_upgrade_step_fn *up;
-    const char *up_note; /* NULL: old nodes mean what they meant */
+    const char *up_note;   /* NULL: old nodes mean what they meant */
+    bool same_where_legal; /* a node that is legal in both versions means the same in both */
     /* Absent: there is a way down if attributes moved, if nothing but `gone` differs, or if the
      * version is listed as unchanged. */
     cm_upgrade_step_fn *down;
