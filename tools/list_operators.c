@@ -4,6 +4,7 @@
  * the tables the library itself looks things up in, so the list cannot promise more than there is.
  */
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/backend.h"
 #include "graph/registry.h"
 #include "onnx/messages.h"
 #include "versions/upgrade.h"
@@ -118,14 +119,22 @@ static const char *gradient_of(const struct cm_op *op, const struct cm_schema *s
     return has_body ? "body" : "missing";
 }
 
+static bool has_kernel(const struct cm_backend *backend, const struct cm_schema *schema)
+{
+    for (const struct cm_kernel *const *kernel = backend->kernels; *kernel; kernel++)
+        if (strcmp((*kernel)->name, schema->name) == 0 &&
+            strcmp((*kernel)->domain, schema->domain) == 0)
+            return true;
+    return false;
+}
+
 static void print_backends(const struct cm_schema *schema)
 {
     size_t count = 0;
     putchar('\t');
-    for (size_t i = 0; i < cm_kernel_count; i++)
-        if (strcmp(cm_kernel_list[i]->name, schema->name) == 0 &&
-            strcmp(cm_kernel_list[i]->domain, schema->domain) == 0)
-            printf("%s%s", count++ ? "," : "", cm_kernel_list[i]->backend);
+    for (size_t b = 0; b < cm_backend_count; b++)
+        if (has_kernel(cm_backends[b], schema))
+            printf("%s%s", count++ ? "," : "", cm_backends[b]->name);
     printf("%s", count ? "" : "-");
 }
 

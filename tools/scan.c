@@ -18,6 +18,7 @@ struct text {
 struct entry {
     char symbol[192];          /* what the list refers to; twice the same stops the build */
     char domain[64], name[80]; /* of operators */
+    char scope[80], turn[16];  /* of kernels */
     const char *level;         /* of operators in the table of levels */
     const char *path;
     size_t line;
@@ -150,6 +151,18 @@ static bool take_word(const char **at, char *word, size_t room)
     return true;
 }
 
+static bool take_digits(const char **at, char *digits, size_t room)
+{
+    const size_t spaces = strspn(*at, " \n"), size = strspn(*at + spaces, "0123456789");
+
+    if (!size || size >= room)
+        return false;
+    memcpy(digits, *at + spaces, size);
+    digits[size] = '\0';
+    *at += spaces + size;
+    return true;
+}
+
 static bool take_char(const char **at, char c)
 {
     const char *p = *at;
@@ -179,9 +192,26 @@ static bool take_string(const char **at, char *string, size_t room)
 struct macro {
     const char *name;   /* with its parenthesis */
     const char *prefix; /* of the symbol it defines */
-    bool scoped;        /* (scope, "domain", name, ..) instead of (name, ..) */
-    bool pair;          /* (scope, name, ..) */
+    /* The arguments that are read: s scope, t turn, d "domain", n name. */
+    const char *arguments;
+    bool has_turns; /* the symbol ends with the turn, 0 where no argument says it */
 };
+
+/* Reads one argument into the entry; false when it is not of its kind. */
+static bool take_argument(const char **at, char kind, struct entry *out)
+{
+    switch (kind) {
+    case 's':
+        return take_word(at, out->scope, sizeof(out->scope));
+    case 't':
+        return take_word(at, out->turn, sizeof(out->turn)) ||
+               take_digits(at, out->turn, sizeof(out->turn));
+    case 'd':
+        return take_string(at, out->domain, sizeof(out->domain));
+    default:
+        return take_word(at, out->name, sizeof(out->name));
+    }
+}
 
 static void scan_macro(const struct macro *macro, const char *path, const char *text,
                        struct list *list)
@@ -191,20 +221,19 @@ static void scan_macro(const struct macro *macro, const char *path, const char *
     for (const char *p = text; *p; line++) {
         if (strncmp(p, macro->name, strlen(macro->name)) == 0) {
             const char *at = p + strlen(macro->name);
-            char scope[80] = "", domain[64] = "ai.onnx", name[80], symbol[192];
-            bool good = true;
-            if (macro->scoped || macro->pair)
-                good = take_word(&at, scope, sizeof(scope)) && take_char(&at, ',');
-            if (macro->scoped)
-                good = good && take_string(&at, domain, sizeof(domain)) && take_char(&at, ',');
-            good = good && take_word(&at, name, sizeof(name));
-            if (!good)
-                die("%s:%zu: cannot read the name in %s..)", path, line, macro->name);
-            snprintf(symbol, sizeof(symbol), "%s%s%s%s", macro->prefix, scope, *scope ? "_" : "",
-                     name);
+            struct entry read = {.domain = "ai.onnx", .turn = "0"};
+            char symbol[288];
+            for (const char *kind = macro->arguments; *kind; kind++)
+                if (!take_argument(&at, *kind, &read) || (kind[1] && !take_char(&at, ',')))
+                    die("%s:%zu: cannot read the name in %s..)", path, line, macro->name);
+            snprintf(symbol, sizeof(symbol), "%s%s%s%s%s%s", macro->prefix, read.scope,
+                     *read.scope ? "_" : "", read.name, macro->has_turns ? "_" : "",
+                     macro->has_turns ? read.turn : "");
             struct entry *const entry = list_add(list, symbol, path, line);
-            memcpy(entry->domain, domain, sizeof(domain));
-            memcpy(entry->name, name, sizeof(name));
+            memcpy(entry->domain, read.domain, sizeof(read.domain));
+            memcpy(entry->name, read.name, sizeof(read.name));
+            memcpy(entry->scope, read.scope, sizeof(read.scope));
+            memcpy(entry->turn, read.turn, sizeof(read.turn));
         }
         const char *const end = strchr(p, '\n');
         p = end ? end + 1 : p + strlen(p);
@@ -287,8 +316,8 @@ static bool ends_with(const char *text, const char *end)
 static void make_ops(struct text *out, char **paths, int count)
 {
     static const struct macro macros[] = {
-        {"CM_OP(", "cm_op_", false, false},
-        {"CM_OP_IN(", "cm_op_", true, false},
+        {"CM_OP(", "cm_op_", "n", false},
+        {"CM_OP_IN(", "cm_op_", "sdn", false},
     };
     int tables = 0;
 
@@ -302,25 +331,95 @@ static void make_ops(struct text *out, char **paths, int count)
     free(list.items);
 }
 
+/* Numbers before the word that stands for the last turn. */
+static int by_turn(const void *a, const void *b)
+{
+    const struct entry *const x = a, *const y = b;
+    const int order = strcmp(x->turn, y->turn);
+
+    return order ? order : strcmp(x->symbol, y->symbol);
+}
+
+/* The names in data/backends.list, one a line, in their order. */
+static struct list read_backends(const char *path)
+{
+    struct list list = {0};
+    struct text text;
+    size_t line = 0;
+
+    if (!read_file(path, &text))
+        die("%s: %s", path, strerror(errno));
+    for (const char *at = text.data; *at; at += strcspn(at, "\n"), at += *at == '\n') {
+        char name[80], symbol[192];
+        line++;
+        if (!take_word(&at, name, sizeof(name)))
+            continue;
+        snprintf(symbol, sizeof(symbol), "cm_backend_%s", name);
+        memcpy(list_add(&list, symbol, path, line)->name, name, sizeof(name));
+    }
+    free(text.data);
+    return list;
+}
+
+static bool has_name(const struct list *list, const char *name)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (strcmp(list->items[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static void print_kernels_of(struct text *out, const char *backend, const struct list *kernels)
+{
+    text_print(out, "\nconst struct cm_kernel *const cm_kernels_%s[] = {\n", backend);
+    for (size_t i = 0; i < kernels->count; i++)
+        if (strcmp(kernels->items[i].scope, backend) == 0)
+            text_print(out, "    &%s,\n", kernels->items[i].symbol);
+    text_print(out, "    0,\n};\n");
+}
+
+/* The list of backends comes first. */
 static void make_kernels(struct text *out, char **paths, int count)
 {
-    static const struct macro macros[] = {
-        {"CM_KERNEL(", "cm_kernel_", false, true},
-        {"CM_KERNEL_IN(", "cm_kernel_", true, false},
-        {"CM_KERNEL_OF(", "cm_kernel_", false, true},
-        {"CM_KERNEL_OF_IN(", "cm_kernel_", true, false},
+    static const struct macro kernel_macros[] = {
+        {"CM_KERNEL(", "cm_kernel_", "sn", true},
+        {"CM_KERNEL_IN(", "cm_kernel_", "sdn", true},
+        {"CM_KERNEL_AT(", "cm_kernel_", "stn", true},
+        {"CM_KERNEL_AT_IN(", "cm_kernel_", "stdn", true},
     };
-    struct list list = scan_files(macros, 4, paths, count);
+    static const struct macro backend_macro = {"CM_BACKEND(", "cm_backend_", "n", false};
+    struct list backends = read_backends(paths[0]);
+    struct list kernels = scan_files(kernel_macros, 4, paths + 1, count - 1);
+    struct list defined = scan_files(&backend_macro, 1, paths + 1, count - 1);
 
-    text_print(out, "#include \"graph/op.h\"\n\n");
-    print_list(out, &list, "cm_kernel", "cm_kernel_list", "cm_kernel_count");
-    free(list.items);
+    for (size_t i = 0; i < defined.count; i++)
+        if (!has_name(&backends, defined.items[i].name))
+            die("%s:%zu: %s does not list the backend '%s'", defined.items[i].path,
+                defined.items[i].line, paths[0], defined.items[i].name);
+    for (size_t i = 0; i < kernels.count; i++)
+        if (!has_name(&defined, kernels.items[i].scope))
+            die("%s:%zu: no line CM_BACKEND(%s, ..) defines the backend", kernels.items[i].path,
+                kernels.items[i].line, kernels.items[i].scope);
+    qsort(kernels.items, kernels.count, sizeof(*kernels.items), by_turn);
+    text_print(out, "#include \"graph/backend.h\"\n\n");
+    for (size_t i = 0; i < kernels.count; i++)
+        text_print(out, "extern const struct cm_kernel %s;\n", kernels.items[i].symbol);
+    for (size_t i = 0; i < backends.count; i++) {
+        if (!has_name(&defined, backends.items[i].name))
+            die("%s:%zu: no line CM_BACKEND(%s, ..) defines it", paths[0], backends.items[i].line,
+                backends.items[i].name);
+        print_kernels_of(out, backends.items[i].name, &kernels);
+    }
+    print_list(out, &backends, "cm_backend", "cm_backends", "cm_backend_count");
+    free(backends.items);
+    free(kernels.items);
+    free(defined.items);
 }
 
 static void make_commands(struct text *out, char **paths, int count)
 {
-    static const struct macro macros[] = {{"CLI_COMMAND(", "cli_command_", false, false},
-                                          {"CLI_COMMAND_AS(", "cli_command_", false, false}};
+    static const struct macro macros[] = {{"CLI_COMMAND(", "cli_command_", "n", false},
+                                          {"CLI_COMMAND_AS(", "cli_command_", "n", false}};
     struct list list = scan_files(macros, 2, paths, count);
 
     text_print(out, "#include <stddef.h>\n\n#include \"cli.h\"\n\n");

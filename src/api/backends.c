@@ -9,6 +9,7 @@
 #include "base/peak.h"
 #include "bytes/inflate.h"
 #include "codec/image.h"
+#include "graph/backend.h"
 #include "mlir/toolchain/open.h"
 
 bool cameo_backend(size_t index, struct cameo_backend *out)
@@ -18,23 +19,32 @@ bool cameo_backend(size_t index, struct cameo_backend *out)
 
     if (!out || cm_api_check_out(out, &unused))
         return false;
-    const struct cm_dnnl_found found = cm_dnnl_found();
-    const bool is_there = index == 0 && found.version[0];
-    if (is_there) {
-        snprintf(backend.name, sizeof backend.name, "onednn");
-        snprintf(backend.version, sizeof backend.version, "%s", found.version);
+    for (size_t i = 0; i < cm_backend_count && !backend.name[0]; i++) {
+        const char *version = cm_backends[i]->version ? cm_backends[i]->version() : "";
+        if (!version[0] || index-- > 0)
+            continue;
+        snprintf(backend.name, sizeof backend.name, "%s", cm_backends[i]->name);
+        snprintf(backend.version, sizeof backend.version, "%s", version);
     }
     cm_api_give(out, &backend, sizeof backend);
-    return is_there;
+    return backend.name[0] != '\0';
 }
 
 const char *cm_api_backend_versions(struct cm_arena *arena, const char *only)
 {
-    const struct cm_dnnl_found found = cm_dnnl_found();
+    const struct cm_backend *named = only ? cm_backend_find(only) : NULL;
+    const char *text = "";
 
-    if (!found.version[0] || (only && strcmp(only, "onednn") != 0))
-        return only ? only : "cpu";
-    return cm_arena_printf(arena, "onednn %s%s", found.version, only ? "" : ", cpu").data;
+    for (size_t i = cm_backend_count; i-- > 0;) {
+        const struct cm_backend *backend = cm_backends[i];
+        const char *version = backend->version ? backend->version() : NULL;
+        if ((only && backend != named) || (version && !version[0]))
+            continue;
+        text = cm_arena_printf(arena, "%s%s%s%s%s", text, *text ? ", " : "", backend->name,
+                               version ? " " : "", version ? version : "")
+                   .data;
+    }
+    return *text ? text : only;
 }
 
 static void fill_library(struct cameo_library *out, const char *name, const char *version,

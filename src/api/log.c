@@ -3,6 +3,7 @@
 #include "api/running.h"
 
 #include "backends/onednn/dnnl.h"
+#include "graph/backend.h"
 #include "schema/schema.h"
 
 #include <stdarg.h>
@@ -38,11 +39,12 @@ static void log_libraries(const struct cameo_model *model)
 
 void cm_api_log_ready(const struct cameo_model *model, const char *what, const char *backend)
 {
+    const struct cm_backend *named = backend ? cm_backend_find(backend) : NULL;
     const struct cameo_text *note;
 
     if (!model->log.fn)
         return;
-    if (!backend || strcmp(backend, "onednn") == 0)
+    if (!backend || (named && named->version))
         log_libraries(model);
     for (size_t i = 0; i < model->summary.opset_count; i++) {
         const struct cameo_opset *opset = &model->opsets[i];

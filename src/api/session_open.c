@@ -6,6 +6,7 @@
 #include "base/diagnostics.h"
 #include "base/memory.h"
 #include "exec/session.h"
+#include "graph/backend.h"
 #include "graph/function.h"
 #include "lower/lower.h"
 
@@ -209,16 +210,12 @@ enum cm_status cm_api_check_backend(const char *name, struct cm_error *err)
     char known[400] = "";
     size_t used = 0;
 
-    if (!name || strcmp(name, "plain") == 0 || strcmp(name, "reference") == 0)
+    if (!name || strcmp(name, "plain") == 0 || strcmp(name, "reference") == 0 ||
+        cm_backend_find(name))
         return CM_OK;
-    for (size_t i = 0; i < cm_kernel_count; i++) {
-        const char *backend = cm_kernel_list[i]->backend;
-
-        if (strcmp(backend, name) == 0)
-            return CM_OK;
-        if (used < 300 && !strstr(known, backend))
-            used += (size_t)snprintf(known + used, sizeof known - used, ", %.60s", backend);
-    }
+    for (size_t i = 0; i < cm_backend_count && used < 300; i++)
+        used +=
+            (size_t)snprintf(known + used, sizeof known - used, ", %.60s", cm_backends[i]->name);
     return cm_fail(err, CM_BAD_ARGUMENT,
                    "there is no backend '%.100s'; there are reference, plain%s", name, known);
 }

@@ -172,7 +172,7 @@ static struct cm_bound_step *new_step(struct cm_binder *b, const struct cm_step 
 /* Does the kernel take the step? If not, its reason goes to those of the others. A kernel that had
  * no memory is asked once more, and then the call ends: another kernel would give other bits. */
 static bool takes(struct cm_bound_step *bound, const struct cm_kernel *kernel,
-                  bool (*accepts)(struct cm_call *call), struct cm_arena *arena)
+                  struct cm_arena *arena)
 {
     struct cm_error why, *const err = bound->call.err;
     bool taken = false;
@@ -180,7 +180,7 @@ static bool takes(struct cm_bound_step *bound, const struct cm_kernel *kernel,
     for (int tries = 0; tries < 2; tries++) {
         why.status = CM_OK;
         why.text[0] = 0;
-        taken = accepts(&bound->call);
+        taken = kernel->accepts(&bound->call);
         if (why.status != CM_NO_MEMORY)
             break;
     }
@@ -196,13 +196,9 @@ static bool takes(struct cm_bound_step *bound, const struct cm_kernel *kernel,
 
 const struct cm_kernel *cm_choose_kernel(struct cm_bound_step *bound, struct cm_arena *arena)
 {
-    const struct cm_kernel *const *kernels = bound->step->kernels;
-    for (size_t i = 0; i < bound->step->n_kernels; i++)
-        if (takes(bound, kernels[i], kernels[i]->accepts, arena))
-            return kernels[i];
-    for (size_t i = 0; i < bound->step->n_kernels; i++)
-        if (kernels[i]->accepts_rest && takes(bound, kernels[i], kernels[i]->accepts_rest, arena))
-            return kernels[i];
+    for (size_t i = 0; i < bound->step->kernels.count; i++)
+        if (takes(bound, bound->step->kernels.items[i], arena))
+            return bound->step->kernels.items[i];
     return NULL;
 }
 
@@ -475,7 +471,7 @@ static enum cm_status place_step(struct cm_binder *b, struct cm_bound_step *boun
     bound->with = kernel;
     if (kernel) {
         bound->run = kernel->run;
-        bound->kernel = kernel->backend;
+        bound->kernel = kernel->backend->name;
         bound->share = kernel->share ? kernel->share : bound->share;
     }
     cm_prepare_fn *const prepare = kernel ? kernel->prepare : step->node->op->prepare;
@@ -573,7 +569,7 @@ static enum cm_status bind_parts(struct cm_binder *b, const struct cm_step *step
 
 static enum cm_status bind_region(struct cm_binder *b, const struct cm_step *step)
 {
-    if (!step->n_kernels || b->context->options->apart || !infer_parts(b, step))
+    if (!step->kernels.count || b->context->options->apart || !infer_parts(b, step))
         return bind_parts(b, step, "");
     struct cm_bound_step *bound = new_step(b, step);
     const struct cm_kernel *kernel = cm_choose_kernel(bound, b->arena);

@@ -170,21 +170,11 @@ static enum cm_status build_block(struct compiler *c, struct cm_graph *graph,
 static void list_kernels(struct compiler *c, struct cm_step *step)
 {
     const struct cm_session *session = c->session;
-    for (int pass = 0; pass < 2; pass++) {
-        if (pass == 1 && step->n_kernels == 0)
-            return;
-        if (pass == 1)
-            step->kernels = CM_NEW_ARRAY(c->arena, const struct cm_kernel *, step->n_kernels);
-        step->n_kernels = 0;
-        for (size_t i = 0; i < session->n_kernels; i++) {
-            const struct cm_kernel *kernel = session->kernels[i];
-            if (!cm_str_is(step->node->op_type, kernel->name) ||
-                !cm_str_is(step->node->domain, kernel->domain))
-                continue;
-            if (pass == 1)
-                step->kernels[step->n_kernels] = kernel;
-            step->n_kernels++;
-        }
+    for (size_t i = 0; i < session->kernels.count; i++) {
+        const struct cm_kernel *kernel = session->kernels.items[i];
+        if (cm_str_is(step->node->op_type, kernel->name) &&
+            cm_str_is(step->node->domain, kernel->domain))
+            *CM_PUSH(c->arena, &step->kernels) = kernel;
     }
 }
 

@@ -364,7 +364,7 @@ static enum cm_status run_kernel(struct cm_context *context, struct cm_bound_ste
     const struct cm_step *step = bound->step;
     struct cm_tensor **out = outputs(bound);
     struct cm_tensor **plain = CM_NEW_ARRAY(bound->arena, struct cm_tensor *, (size_t)step->n_out);
-    bound->kernel = prepared->kernel->backend;
+    bound->kernel = prepared->kernel->backend->name;
     CM_TRY(bring_inputs(context, bound, prepared, err));
     CM_TRY(take_scratch(context, bound, prepared->scratch_size, err));
     enum cm_status status = CM_OK;
@@ -405,7 +405,7 @@ enum cm_status cm_run_late(struct cm_context *context, struct cm_bound_step *bou
                                    ? &bound->call.in_datum[i]->tensor
                                    : NULL;
     bound->declined = bound->waits_for;
-    if (step->n_kernels && !sizes_itself)
+    if (step->kernels.count && !sizes_itself)
         CM_TRY(prepare(context, bound, &prepared, err));
     if (prepared)
         bound->declined = prepared->declined;

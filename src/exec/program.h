@@ -8,6 +8,7 @@
 #include "base/parallel.h"
 #include "base/random.h"
 #include "exec/session.h"
+#include "graph/backend.h"
 #include "tensor/layout.h"
 #include "tensor/pool.h"
 
@@ -29,8 +30,7 @@ struct cm_step {
     size_t n_parts;
     cm_slot_id *last; /* slots of this block that nobody reads after this step, bodies counted in */
     size_t n_last;
-    const struct cm_kernel **kernels; /* of backends, to be asked in order */
-    size_t n_kernels;
+    CM_ARRAY(const struct cm_kernel *) kernels; /* of backends, to be asked in order */
     uint32_t random;          /* of a random step: its place among those of the session */
     enum cm_memory_kind kind; /* of its results */
 };
@@ -80,8 +80,7 @@ struct cm_session {
     struct cm_pack_table *packed; /* constants in the layouts of kernels: see packed.c */
     const struct cm_str *mapped;  /* ranges of files */
     size_t n_mapped;
-    const struct cm_kernel *const *kernels; /* those that may be asked, in order */
-    size_t n_kernels;
+    CM_ARRAY(const struct cm_kernel *) kernels; /* those that may be asked, in order */
     struct cm_team *team;
     atomic_bool has_run; /* a run ended well: the session is here to stay */
     struct cm_update *updates;

@@ -119,15 +119,22 @@ static void give_back(struct cm_context *context)
 
 /* ---- sessions ---- */
 
-static void choose_kernels(struct cm_session *session)
+static void list_kernels_of(struct cm_session *session, const struct cm_backend *backend, bool last)
 {
-    const char *only = session->options.backend;
-    const struct cm_kernel **kept =
-        CM_NEW_ARRAY(session->arena, const struct cm_kernel *, cm_kernel_count);
-    for (size_t i = 0; i < cm_kernel_count; i++)
-        if (!only || cm_str_is(cm_str(cm_kernel_list[i]->backend), only))
-            kept[session->n_kernels++] = cm_kernel_list[i];
-    session->kernels = kept;
+    for (const struct cm_kernel *const *kernel = backend->kernels; *kernel; kernel++)
+        if (((*kernel)->turn == CM_TURN_LAST) == last)
+            *CM_PUSH(session->arena, &session->kernels) = *kernel;
+}
+
+/* In the order in which they are asked. */
+static void list_kernels(struct cm_session *session)
+{
+    const char *name = session->options.backend;
+    const struct cm_backend *only = name ? cm_backend_find(name) : NULL;
+    for (int last = 0; last < 2; last++)
+        for (size_t b = 0; b < cm_backend_count; b++)
+            if (!name || cm_backends[b] == only)
+                list_kernels_of(session, cm_backends[b], last);
 }
 
 enum cm_status cm_session_new(struct cm_graph *graph, const struct cm_session_options *options,
@@ -140,7 +147,7 @@ enum cm_status cm_session_new(struct cm_graph *graph, const struct cm_session_op
     if (options)
         session->options = *options;
     atomic_flag_clear(&session->busy);
-    choose_kernels(session);
+    list_kernels(session);
     CM_TRY(cm_compile(session, graph, err));
     session->constant_types = CM_NEW_ARRAY(arena, const struct cm_type *, session->n_slots);
     size_t n_constants = 0;

@@ -227,59 +227,6 @@ struct cm_op {
 extern const struct cm_op *const cm_op_list[];
 extern const size_t cm_op_count;
 
-/* A faster way to run an operator on one target. Asked in order, before the reference kernel. Of a
- * region (CM_REGION) it reads the body, call->node->bodies[0].graph, whose inputs and outputs are
- * the call's in order, and computes all of it or declines. */
-struct cm_kernel {
-    const char *backend, *domain, *name;
-    /* What users call the kernel: "int8 product". Says which kernel of the backend it is; no two
-     * kernels of one backend and operator share a label. */
-    const char *label;
-    /* May this kernel take the call? If not, writes why with cm_call_decline: a short sentence that
-     * names the operand or attribute, to be read after the label ("operand 'A' is float"). With
-     * cm_call_fail and CM_NO_MEMORY instead, nobody else is asked and the run ends. */
-    bool (*accepts)(struct cm_call *call);
-    /* Absent, or: asked once every kernel has declined. Takes what it left to a faster one. */
-    bool (*accepts_rest)(struct cm_call *call);
-    cm_prepare_fn *prepare;
-    cm_run_fn *run;
-    cm_share_fn *share; /* absent: as the operator says */
-    enum cm_layout_rule layouts;
-    /* Both or neither. The work is a number of pieces, in any order and on any thread, that cannot
-     * fail: run does them all, and pieces of several calls may be run as one parallel loop. Asked
-     * to check, run_pieces says whether every float it wrote is finite. */
-    int64_t (*pieces)(const struct cm_call *call);
-    bool (*run_pieces)(const struct cm_call *call, int64_t begin, int64_t end, bool check);
-};
-
-/* Defines a kernel of a backend for an operator of ai.onnx; the build finds lines that start with
- * CM_KERNEL and lists them. */
-#define CM_KERNEL(Backend, Name, ...)                                                              \
-    extern const struct cm_kernel cm_kernel_##Backend##_##Name;                                    \
-    const struct cm_kernel cm_kernel_##Backend##_##Name = {                                        \
-        .backend = #Backend, .domain = "", .name = #Name, __VA_ARGS__}
-/* The same for an operator of another domain. */
-#define CM_KERNEL_IN(Backend, Domain, Name, ...)                                                   \
-    extern const struct cm_kernel cm_kernel_##Backend##_##Name;                                    \
-    const struct cm_kernel cm_kernel_##Backend##_##Name = {                                        \
-        .backend = #Backend, .domain = Domain, .name = #Name, __VA_ARGS__}
-
-/* The same where a backend has several kernels for an operator of ai.onnx, for other types: Ident
- * tells them apart. */
-#define CM_KERNEL_OF(Ident, Name, Backend, ...)                                                    \
-    extern const struct cm_kernel cm_kernel_##Ident##_##Name;                                      \
-    const struct cm_kernel cm_kernel_##Ident##_##Name = {                                          \
-        .backend = #Backend, .domain = "", .name = #Name, __VA_ARGS__}
-
-/* And for an operator of another domain. */
-#define CM_KERNEL_OF_IN(Ident, Domain, Name, Backend, ...)                                         \
-    extern const struct cm_kernel cm_kernel_##Ident##_##Name;                                      \
-    const struct cm_kernel cm_kernel_##Ident##_##Name = {                                          \
-        .backend = #Backend, .domain = Domain, .name = #Name, __VA_ARGS__}
-
-extern const struct cm_kernel *const cm_kernel_list[];
-extern const size_t cm_kernel_count;
-
 /* ---- Inference: the rule reads facts of inputs and writes facts of outputs. ---- */
 
 /* Runs a body's inference: args are facts of its inputs, outs (count n_outs) receive facts of its
@@ -423,7 +370,7 @@ enum cm_status cm_call_fail(struct cm_call *call, enum cm_status status, const c
     CM_PRINTF(3, 4);
 /* Is input i a constant or an initializer that no run changes, so that it may be packed once? */
 bool cm_call_is_constant(const struct cm_call *call, int i);
-/* For struct cm_kernel.accepts: notes the reason and returns false. */
+/* For accepts of struct cm_kernel (graph/backend.h): notes the reason and returns false. */
 bool cm_call_decline(struct cm_call *call, const char *format, ...) CM_PRINTF(2, 3);
 /* The same where the type of an operand or a result is the reason, or that it has no elements. */
 bool cm_call_decline_type(struct cm_call *call, const struct cm_tensor *tensor);

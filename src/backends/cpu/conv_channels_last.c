@@ -7,6 +7,7 @@
 #include "backends/depthwise.h"
 
 #include "base/number.h"
+#include "graph/backend.h"
 
 /* Kernels (channels, 1, taps..) as depthwise.h reads them. */
 struct taps_layout {
@@ -246,5 +247,5 @@ static enum cm_status run(struct cm_call *call)
 
 CM_KERNEL(cpu, Conv, .label = "channels-last convolution", .accepts = accepts, .prepare = prepare,
           .run = run, .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL_OF_IN(cpu_conv, "ai.cameo", ProductRegion, cpu, .label = "channels-last convolution",
-                .accepts = accepts, .prepare = prepare, .run = run, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL_IN(cpu, "ai.cameo", ProductRegion, .label = "channels-last convolution",
+             .accepts = accepts, .prepare = prepare, .run = run, .layouts = CM_LAYOUT_CHOSEN);

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/parallel.h"
+#include "graph/backend.h"
 #include "tensor/half.h"
 
 enum { OPERANDS = 3, GRAIN = 1 << 12 /* elements */ };
@@ -139,7 +140,7 @@ static enum cm_status run(struct cm_call *call)
     return CM_OK;
 }
 
-CM_KERNEL_OF(cpu_half, MatMul, cpu, .label = "half product", .accepts = accepts, .prepare = prepare,
-             .run = run, .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL_OF(cpu_half, Gemm, cpu, .label = "half product", .accepts = accepts, .prepare = prepare,
-             .run = run, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(cpu, MatMul, .label = "half product", .accepts = accepts, .prepare = prepare, .run = run,
+          .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(cpu, Gemm, .label = "half product", .accepts = accepts, .prepare = prepare, .run = run,
+          .layouts = CM_LAYOUT_CHOSEN);

@@ -5,6 +5,7 @@
 #include "backends/cpu/int8_depthwise.h"
 #include "base/number.h"
 #include "base/parallel.h"
+#include "graph/backend.h"
 
 /* Where operands are; -1: the operator has none. */
 struct operands {

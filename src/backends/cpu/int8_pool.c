@@ -5,6 +5,7 @@
 #include "base/machine.h"
 #include "base/number.h"
 #include "base/parallel.h"
+#include "graph/backend.h"
 
 enum { ROWS = CM_INT8_ROWS, CHUNK = 8, MOST_TAPS = 128 };
 
@@ -107,5 +108,5 @@ static enum cm_status run(struct cm_call *call)
     return CM_OK;
 }
 
-CM_KERNEL_OF(cpu_codes, MaxPool, cpu, .label = "int8 pooling", .accepts = accepts,
-             .prepare = prepare, .run = run, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(cpu, MaxPool, .label = "int8 pooling", .accepts = accepts, .prepare = prepare, .run = run,
+          .layouts = CM_LAYOUT_CHOSEN);

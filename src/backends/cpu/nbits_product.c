@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/attention/attention_tiles.h"
 #include "base/parallel.h"
+#include "graph/backend.h"
 #include "graph/nbits_form.h"
 #include "tensor/line.h"
 

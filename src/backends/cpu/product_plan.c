@@ -5,6 +5,7 @@
 #include "backends/product_body.h"
 #include "base/number.h"
 #include "base/parallel.h"
+#include "graph/backend.h"
 
 #include <stddef.h>
 
@@ -389,14 +390,17 @@ static bool accepts(struct cm_call *call)
     return plan && cm_product_plan_suits(call, plan);
 }
 
-static bool accepts_rest(struct cm_call *call)
+static bool accepts_any(struct cm_call *call)
 {
     return read_call(call) != NULL;
 }
 
-CM_KERNEL(cpu, MatMul, .label = "float product", .accepts = accepts, .accepts_rest = accepts_rest,
-          .prepare = cm_product_plan_prepare, .run = cm_product_plan_run,
-          .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL(cpu, Gemm, .label = "float product", .accepts = accepts, .accepts_rest = accepts_rest,
-          .prepare = cm_product_plan_prepare, .run = cm_product_plan_run,
-          .layouts = CM_LAYOUT_CHOSEN);
+#define PRODUCT                                                                                    \
+    .prepare = cm_product_plan_prepare, .run = cm_product_plan_run, .layouts = CM_LAYOUT_CHOSEN
+#define FASTER .label = "float product", .accepts = accepts, PRODUCT
+#define ANY    .label = "any float product", .accepts = accepts_any, PRODUCT
+
+CM_KERNEL_AT(cpu, 1, MatMul, FASTER);
+CM_KERNEL_AT(cpu, 1, Gemm, FASTER);
+CM_KERNEL_AT(cpu, CM_TURN_LAST, MatMul, ANY);
+CM_KERNEL_AT(cpu, CM_TURN_LAST, Gemm, ANY);

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/product_plan.h"
 #include "backends/product_body.h"
+#include "graph/backend.h"
 
 static const struct cm_graph *body_of(const struct cm_node *region)
 {
@@ -180,7 +181,7 @@ static bool accepts(struct cm_call *call)
     return plan && cm_product_plan_suits(call, plan);
 }
 
-static bool accepts_rest(struct cm_call *call)
+static bool accepts_any(struct cm_call *call)
 {
     return read_region(call) != NULL;
 }
@@ -265,6 +266,11 @@ static enum cm_sharing share(const struct cm_node *node, int output, int input)
     return added->rank == y->rank ? CM_SHARE_OVERWRITE : CM_SHARE_NOTHING;
 }
 
-CM_KERNEL_IN(cpu, "ai.cameo", ProductRegion, .label = "float product", .accepts = accepts,
-             .accepts_rest = accepts_rest, .prepare = cm_product_plan_prepare,
-             .run = cm_product_plan_run, .share = share, .layouts = CM_LAYOUT_CHOSEN);
+#define PRODUCT                                                                                    \
+    .prepare = cm_product_plan_prepare, .run = cm_product_plan_run, .share = share,                \
+    .layouts = CM_LAYOUT_CHOSEN
+
+CM_KERNEL_AT_IN(cpu, 1, "ai.cameo", ProductRegion, .label = "float product", .accepts = accepts,
+                PRODUCT);
+CM_KERNEL_AT_IN(cpu, CM_TURN_LAST, "ai.cameo", ProductRegion, .label = "any float product",
+                .accepts = accepts_any, PRODUCT);

@@ -181,10 +181,10 @@ enum cm_status cm_dnnl_channels_last(struct cm_call *call, const struct cm_shape
 
 /* oneDNN as it was found; opens it if nobody did. */
 struct cm_dnnl_found {
-    char version[32];  /* "2.6.3"; "" when it cannot be used */
-    const char *path;  /* of the library; "" when none was opened */
-    const char *why;   /* why it cannot be used; "" when it can */
-    const char *teams; /* whose threads it runs on: "OpenMP", "none" */
+    const char *version; /* "2.6.3"; "" when it cannot be used */
+    const char *path;    /* of the library; "" when none was opened */
+    const char *why;     /* why it cannot be used; "" when it can */
+    const char *teams;   /* whose threads it runs on: "OpenMP", "none" */
 };
 struct cm_dnnl_found cm_dnnl_found(void);
 

@@ -175,6 +175,7 @@ enum { CM_DNNL_RESERVE = 16 << 20 };
 struct cm_dnnl {
     struct cm_library library;
     struct dnnl_version version;
+    char version_text[48]; /* "" until the library can be used */
     const struct cm_dnnl_major *major;
     struct cm_dnnl_functions fn;
     struct dnnl_engine *engine;

@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/onednn/dnnl_operand.h"
 
+#include "graph/backend.h"
 #include "tensor/layout.h"
 
 /* The operand at `place` with as many axes as the result has, missing ones being 1. */

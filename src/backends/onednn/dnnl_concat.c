@@ -1,6 +1,7 @@
 /* Concat of tensors that lie with channels last: they stay so. */
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/onednn/dnnl_operand.h"
+#include "graph/backend.h"
 
 enum { MOST_INPUTS = 64 };
 

@@ -1,6 +1,7 @@
 /* Convolution and its transpose, of one to three spatial axes, with groups and bias. */
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/onednn/dnnl_product.h"
+#include "graph/backend.h"
 
 /* (out, in / groups, kernel..) as (groups, out / groups, in / groups, kernel..): the same bytes. */
 void cm_dnnl_split_groups(struct cm_dnnl_operand *weights, int64_t groups)

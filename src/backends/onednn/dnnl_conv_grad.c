@@ -7,6 +7,7 @@
 #include "backends/onednn/dnnl_product.h"
 
 #include "base/number.h"
+#include "graph/backend.h"
 
 enum { DY, X, W };      /* operands */
 enum { D_X, D_W, D_B }; /* results */

@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "base/parallel.h"
+#include "graph/backend.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -120,6 +121,8 @@ static void open_library(void)
                  dnnl->library.path);
         return;
     }
+    snprintf(dnnl->version_text, sizeof dnnl->version_text, "%d.%d.%d", dnnl->version.major,
+             dnnl->version.minor, dnnl->version.patch);
     dnnl->usable = true;
 }
 
@@ -142,11 +145,16 @@ const struct cm_dnnl *cm_dnnl_get(void)
 struct cm_dnnl_found cm_dnnl_found(void)
 {
     const struct cm_dnnl *dnnl = cm_dnnl_get();
-    struct cm_dnnl_found found = {
-        .path = dnnl->library.path, .why = dnnl->library.why, .teams = dnnl->teams};
 
-    if (dnnl->usable)
-        snprintf(found.version, sizeof found.version, "%d.%d.%d", dnnl->version.major,
-                 dnnl->version.minor, dnnl->version.patch);
-    return found;
+    return (struct cm_dnnl_found){.version = dnnl->version_text,
+                                  .path = dnnl->library.path,
+                                  .why = dnnl->library.why,
+                                  .teams = dnnl->teams};
 }
+
+static const char *version(void)
+{
+    return cm_dnnl_get()->version_text;
+}
+
+CM_BACKEND(onednn, .version = version);

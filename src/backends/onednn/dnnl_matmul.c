@@ -1,6 +1,7 @@
 /* Matrix products: MatMul and Gemm. Constant right operands are packed once. */
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/onednn/dnnl_product.h"
+#include "graph/backend.h"
 
 static void set_matrix(struct cm_dnnl_operand *operand, int64_t rows, int64_t columns,
                        bool transposed)

@@ -1,6 +1,7 @@
 /* Normalization by channel: BatchNormalization as inference has it, LRN. */
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/onednn/dnnl_operand.h"
+#include "graph/backend.h"
 
 static bool batch_norm_accepts(struct cm_call *call)
 {

@@ -3,6 +3,7 @@
 #include "backends/onednn/dnnl_operand.h"
 
 #include "base/parallel.h"
+#include "graph/backend.h"
 #include "tensor/finite.h"
 #include "tensor/layout.h"
 

@@ -6,6 +6,7 @@
 
 #include "backends/product_body.h"
 #include "base/parallel.h"
+#include "graph/backend.h"
 #include "graph/eval.h"
 #include "tensor/finite.h"
 #include "tensor/layout.h"

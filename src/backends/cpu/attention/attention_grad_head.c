@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/attention/attention_tiles.h"
 #include "base/parallel.h"
+#include "graph/backend.h"
 
 enum { DY, QUERY, KEY, VALUE, MASK };     /* operands */
 enum { D_QUERY, D_KEY, D_VALUE, D_MASK }; /* results */

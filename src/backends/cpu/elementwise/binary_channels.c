@@ -4,7 +4,7 @@
 #include "backends/cpu/channel_blocks.h"
 
 #include "base/parallel.h"
-#include "graph/op.h"
+#include "graph/backend.h"
 
 enum { BLOCK = 1024, WORTH_A_THREAD = 1 << 14 }; /* elements */
 

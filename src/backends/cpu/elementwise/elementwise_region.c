@@ -1,6 +1,7 @@
 /* A whole region of elementwise operators as one step. */
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/elementwise/element_program.h"
+#include "graph/backend.h"
 
 static bool accepts(struct cm_call *call)
 {

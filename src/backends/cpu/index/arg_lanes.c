@@ -3,7 +3,7 @@
 #include "base/machine.h"
 #include "base/number.h"
 #include "base/parallel.h"
-#include "graph/op.h"
+#include "graph/backend.h"
 #include "tensor/number_keys.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/machine.h"
 #include "base/parallel.h"
-#include "graph/op.h"
+#include "graph/backend.h"
 #include "tensor/element_types.h"
 #include "tensor/half.h"
 

@@ -4,6 +4,7 @@
 
 #include "base/machine.h"
 #include "base/parallel.h"
+#include "graph/backend.h"
 #include "tensor/layout.h"
 
 struct picking {

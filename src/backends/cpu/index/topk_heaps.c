@@ -4,7 +4,7 @@
 #include "base/machine.h"
 #include "base/number.h"
 #include "base/parallel.h"
-#include "graph/op.h"
+#include "graph/backend.h"
 #include "tensor/number_keys.h"
 
 /* A tensor seen from one axis: outer x length x inner. */

@@ -5,7 +5,7 @@
 #include "backends/cpu/norm/softmax_rows.h"
 #include "base/number.h"
 #include "base/parallel.h"
-#include "graph/op.h"
+#include "graph/backend.h"
 
 #include <math.h>
 

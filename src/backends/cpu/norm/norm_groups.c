@@ -3,6 +3,7 @@
 #include "backends/cpu/norm/norm_row.h"
 #include "base/number.h"
 #include "base/parallel.h"
+#include "graph/backend.h"
 
 #include <math.h>
 

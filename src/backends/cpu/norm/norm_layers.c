@@ -6,6 +6,7 @@
 #include "backends/cpu/norm/norm_row.h"
 #include "base/number.h"
 #include "base/parallel.h"
+#include "graph/backend.h"
 
 enum {
     FEW = 32, /* rows whose gradients are summed in float, those sums in double */

@@ -8,7 +8,7 @@
 #include "base/machine.h"
 #include "base/number.h"
 #include "base/parallel.h"
-#include "graph/op.h"
+#include "graph/backend.h"
 
 #include <math.h>
 

@@ -5,7 +5,7 @@
 #include "base/machine.h"
 #include "base/number.h"
 #include "base/parallel.h"
-#include "graph/op.h"
+#include "graph/backend.h"
 #include "tensor/line.h"
 #include "tensor/vector_math.h"
 
@@ -177,7 +177,7 @@ static enum cm_status run(struct cm_call *call)
 }
 
 #define LINES .label = "softmax by lines", .accepts = accepts, .prepare = prepare, .run = run
-CM_KERNEL_OF(cpu_types, Softmax, cpu, LINES);
-CM_KERNEL_OF(cpu_types, LogSoftmax, cpu, LINES);
-CM_KERNEL_OF_IN(cpu_types, "ai.cameo", SoftmaxGrad, cpu, LINES);
-CM_KERNEL_OF_IN(cpu_types, "ai.cameo", LogSoftmaxGrad, cpu, LINES);
+CM_KERNEL_AT(cpu, 1, Softmax, LINES);
+CM_KERNEL_AT(cpu, 1, LogSoftmax, LINES);
+CM_KERNEL_AT_IN(cpu, 1, "ai.cameo", SoftmaxGrad, LINES);
+CM_KERNEL_AT_IN(cpu, 1, "ai.cameo", LogSoftmaxGrad, LINES);

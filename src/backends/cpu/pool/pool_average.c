@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/pool/pool_window.h"
 #include "base/parallel.h"
+#include "graph/backend.h"
 
 enum { DY, X }; /* operands */
 

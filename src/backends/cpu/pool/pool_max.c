@@ -7,6 +7,7 @@
 #include "backends/cpu/pool/pool_window.h"
 #include "base/machine.h"
 #include "base/parallel.h"
+#include "graph/backend.h"
 
 #include <math.h>
 
@@ -223,8 +224,7 @@ static bool fits_columns(struct cm_call *call)
            cm_call_decline(call, "the window is wider than %d", COLUMNS);
 }
 
-/* Without oneDNN. */
-static bool accepts_rest(struct cm_call *call)
+static bool accepts_any(struct cm_call *call)
 {
     return pool_window_accepts(call, call->in[X], call->out[0], false) && fits_columns(call);
 }
@@ -233,7 +233,7 @@ static bool accepts_forward(struct cm_call *call)
 {
     if (call->n_out < 2 || !call->out[1]) /* oneDNN is faster, and reads any layout */
         return cm_call_decline(call, "the indices are not wanted");
-    return accepts_rest(call);
+    return accepts_any(call);
 }
 
 static bool accepts_backward(struct cm_call *call)
@@ -288,8 +288,10 @@ static enum cm_status run_backward(struct cm_call *call)
     return CM_OK;
 }
 
-CM_KERNEL(cpu, MaxPool, .label = "float pooling", .accepts = accepts_forward,
-          .accepts_rest = accepts_rest, .prepare = prepare_forward, .run = run_forward);
+CM_KERNEL_AT(cpu, 1, MaxPool, .label = "float pooling", .accepts = accepts_forward,
+             .prepare = prepare_forward, .run = run_forward);
+CM_KERNEL_AT(cpu, CM_TURN_LAST, MaxPool, .label = "any float pooling", .accepts = accepts_any,
+             .prepare = prepare_forward, .run = run_forward);
 CM_KERNEL_IN(cpu, "ai.cameo", MaxPoolGradFromX, .label = "pooling gradient",
              .accepts = accepts_backward, .prepare = prepare_backward, .run = run_backward,
              .layouts = CM_LAYOUT_CHOSEN);

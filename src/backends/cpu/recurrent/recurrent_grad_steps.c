@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/recurrent/recurrent_plan.h"
 #include "backends/cpu/sgemm.h"
+#include "graph/backend.h"
 
 enum { X, W, R, Y, INITIAL_H, DY, DY_H, RESERVE, INITIAL_C, DY_C }; /* operands */
 enum { DX, DW, DR, DB, D_INITIAL_H, D_INITIAL_C };                  /* results */

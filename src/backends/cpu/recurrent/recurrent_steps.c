@@ -5,6 +5,7 @@
 #include "backends/cpu/recurrent/recurrent_plan.h"
 #include "backends/cpu/sgemm.h"
 #include "base/parallel.h"
+#include "graph/backend.h"
 
 enum { X, W, R, BIAS, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLES }; /* operands */
 

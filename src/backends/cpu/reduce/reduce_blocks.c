@@ -6,7 +6,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/tile.h"
-#include "graph/op.h"
+#include "graph/backend.h"
 #include "tensor/half.h"
 
 /* Axes that are kept, or that are reduced, outside the innermost run: innermost first. */

@@ -4,6 +4,7 @@
 #include "backends/channels_last.h"
 
 #include "base/parallel.h"
+#include "graph/backend.h"
 #include "tensor/layout.h"
 
 #include <string.h>
