@@ -90,7 +90,8 @@ struct cm_session {
                             there are no updates */
     atomic_flag busy;    /* guards what follows */
     struct cm_context *free_contexts;
-    uint32_t n_contexts; /* made so far */
+    struct cm_kept_state *states; /* that kernels share, by kind */
+    uint32_t n_contexts;          /* made so far */
 };
 
 /* Fills session->main and the rest from graph. */

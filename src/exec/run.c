@@ -143,6 +143,16 @@ static void defer(struct cm_call *call, cm_cleanup_fn *fn, void *what)
     cm_arena_defer(bound->arena, fn, what);
 }
 
+static void *session_state(struct cm_call *call, const struct cm_session_state *kind)
+{
+    const struct cm_bound_step *bound = call->engine_data;
+    struct cm_session *session = bound->context->session;
+    cm_session_lock(session);
+    void *state = cm_kept_state_get(&session->states, kind);
+    cm_session_unlock(session);
+    return state;
+}
+
 const struct cm_engine cm_exec_engine = {
     .state = state,
     .scratch = scratch,
@@ -152,6 +162,7 @@ const struct cm_engine cm_exec_engine = {
     .want_layout = cm_bind_want_layout,
     .give_layout = cm_bind_give_layout,
     .defer = defer,
+    .session_state = session_state,
 };
 
 /* ---- steps ---- */

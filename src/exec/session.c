@@ -178,6 +178,7 @@ void cm_session_free(struct cm_session *session)
     }
     session->free_contexts = NULL;
     cm_drop_aligned(session);
+    cm_kept_states_free(&session->states);
     cm_team_free(session->team);
     session->team = NULL;
 }

@@ -1,6 +1,7 @@
 /* Backends: faster ways to run operators on one target. Each folder of src/backends/ defines one
  * const object, and data/backends.list says in which order the objects are asked for a node. The
- * reference kernels of src/ops/ are no backend: they run what every backend declines. */
+ * reference kernels of src/ops/ are no backend: they run what every backend declines.
+ * docs/adding-a-backend.md shows a whole one. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_GRAPH_BACKEND_H
 #define CM_GRAPH_BACKEND_H

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/op.h"
 
+#include "base/memory.h"
+#include "base/number.h"
 #include "base/random.h"
 #include "schema/schema.h"
 
@@ -21,6 +23,43 @@ void cm_call_scratch(struct cm_call *call, size_t size)
 void cm_call_defer(struct cm_call *call, cm_cleanup_fn *fn, void *what)
 {
     call->engine->defer(call, fn, what);
+}
+
+void *cm_kept_state_get(struct cm_kept_state **states, const struct cm_session_state *kind)
+{
+    const size_t bytes =
+        cm_round_up(sizeof(struct cm_kept_state) + kind->size, CM_TENSOR_ALIGNMENT);
+    struct cm_kept_state *kept = *states;
+    while (kept && kept->kind != kind)
+        kept = kept->next;
+    if (kept)
+        return kept->state;
+    kept = cm_malloc_aligned(CM_TENSOR_ALIGNMENT, bytes);
+    if (!kept)
+        return NULL;
+    memset(kept, 0, bytes);
+    kept->kind = kind;
+    kept->next = *states;
+    if (kind->init)
+        kind->init(kept->state);
+    *states = kept;
+    return kept->state;
+}
+
+void cm_kept_states_free(struct cm_kept_state **states)
+{
+    while (*states) {
+        struct cm_kept_state *kept = *states;
+        *states = kept->next;
+        if (kept->kind->release)
+            kept->kind->release(kept->state);
+        cm_free(kept);
+    }
+}
+
+void *cm_call_session_state(struct cm_call *call, const struct cm_session_state *kind)
+{
+    return call->engine->session_state(call, kind);
 }
 
 void cm_call_want_layout(struct cm_call *call, int i, const struct cm_layout *layout)

@@ -25,7 +25,8 @@ struct frame {
     size_t n_values;          /* grows as values are asked for: one node alone needs none */
     const struct cm_eval_options *options;
     struct node_random *randoms;
-    struct cm_pool *pool; /* counts results; NULL: nobody asked */
+    struct cm_kept_state *states; /* that kernels share, by kind */
+    struct cm_pool *pool;         /* counts results; NULL: nobody asked */
     struct cm_buffer_source source;
     const struct cm_buffer_source *source_before;
     bool entered; /* source is this thread's */
@@ -181,6 +182,12 @@ static void run_defer(struct cm_call *call, cm_cleanup_fn *fn, void *what)
     cm_arena_defer(run->arena, fn, what);
 }
 
+static void *run_session_state(struct cm_call *call, const struct cm_session_state *kind)
+{
+    const struct run *run = call->engine_data;
+    return cm_kept_state_get(&run->frame->states, kind);
+}
+
 static const struct cm_engine plain_engine = {
     .state = run_state,
     .scratch = run_scratch,
@@ -190,6 +197,7 @@ static const struct cm_engine plain_engine = {
     .want_layout = ignore_layout,
     .give_layout = ignore_layout,
     .defer = run_defer,
+    .session_state = run_session_state,
 };
 
 /* ---- one node ---- */
@@ -332,12 +340,13 @@ static enum cm_status eval_node(struct frame *frame, struct cm_node *node, struc
 
 /* ---- graphs ---- */
 
-static void release_values(void *what)
+static void release_frame(void *what)
 {
     struct frame *frame = what;
     for (size_t i = 0; i < frame->n_values; i++)
         if (frame->values[i])
             cm_datum_drop(frame->values[i]);
+    cm_kept_states_free(&frame->states);
 }
 
 static enum cm_status operand(struct frame *frame, cm_value value, const struct cm_datum **out,
@@ -430,7 +439,7 @@ static void frame_init(struct frame *frame, struct cm_module *module, struct cm_
     cm_arena_init(arena, options && options->guard ? options->guard : module->arena->guard);
     *frame = (struct frame){
         .module = module, .arena = arena, .options = options ? options : &no_options};
-    cm_arena_defer(arena, release_values, frame);
+    cm_arena_defer(arena, release_frame, frame);
 }
 
 enum cm_status cm_op_eval(struct cm_node *node, const struct cm_datum *const *in,

@@ -295,6 +295,14 @@ enum cm_status cm_infer_broadcast_as(struct cm_infer *in, enum cm_dtype dtype) C
 
 struct cm_random;
 
+/* State that kernels share in a session. It begins zeroed; the session makes it for the first
+ * kernel that asks, and releases it after the states of all prepared nodes. */
+struct cm_session_state {
+    size_t size;
+    void (*init)(void *state);    /* quick, as other runs wait; absent: zeros will do */
+    void (*release)(void *state); /* absent: it holds nothing but its memory */
+};
+
 /* What an engine gives to kernels. graph/eval.c has a plain one, exec/ the fast one. */
 struct cm_engine {
     void *(*state)(struct cm_call *call,
@@ -308,7 +316,18 @@ struct cm_engine {
     void (*want_layout)(struct cm_call *call, int i, const struct cm_layout *layout);
     void (*give_layout)(struct cm_call *call, int o, const struct cm_layout *layout);
     void (*defer)(struct cm_call *call, cm_cleanup_fn *fn, void *what);
+    void *(*session_state)(struct cm_call *call, const struct cm_session_state *kind);
 };
+
+/* How engines keep such states: a list, newest first. */
+struct cm_kept_state {
+    const struct cm_session_state *kind;
+    struct cm_kept_state *next;
+    _Alignas(CM_TENSOR_ALIGNMENT) unsigned char state[];
+};
+/* The state of a kind, made if it is not there; NULL without memory. For one thread at a time. */
+void *cm_kept_state_get(struct cm_kept_state **states, const struct cm_session_state *kind);
+void cm_kept_states_free(struct cm_kept_state **states);
 
 struct cm_call {
     const struct cm_node *node;
@@ -338,6 +357,9 @@ extern unsigned char cm_no_scratch[];
 /* In accepts and prepare: calls fn(what) when the state of the prepared node goes. For what a state
  * holds that is not its memory; say it before there is anything to lose. */
 void cm_call_defer(struct cm_call *call, cm_cleanup_fn *fn, void *what);
+/* In accepts and prepare: the session's state of this kind; NULL without memory for it. Kernels of
+ * several threads may use it at once. */
+void *cm_call_session_state(struct cm_call *call, const struct cm_session_state *kind);
 void cm_call_want_layout(struct cm_call *call, int i,
                          const struct cm_layout *layout); /* in prepare */
 void cm_call_give_layout(struct cm_call *call, int o,

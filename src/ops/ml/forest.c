@@ -1,5 +1,4 @@
-/* Descriptions of forests, and the forests that there are: each compiled once for all who use it.
- */
+/* Descriptions of forests, and the forests of a session: each compiled once for all who use it. */
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/ml/forest.h"
 
@@ -38,46 +37,63 @@ void cm_trees_release(struct cm_trees *trees)
 
 /* ---- forests in use ---- */
 
-/* Forests of all prepared nodes of the process. A node is known by its address: states go before
- * their node does, so a forest in the list belongs to the node that is there. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct cm_forest *in_use;
+/* Forests of all prepared nodes of a session. */
+struct cm_forests {
+    pthread_mutex_t lock;
+    struct cm_forest *in_use;
+};
+
+static void init_forests(void *state)
+{
+    struct cm_forests *forests = state;
+    pthread_mutex_init(&forests->lock, NULL);
+}
+
+static void release_forests(void *state)
+{
+    struct cm_forests *forests = state;
+    pthread_mutex_destroy(&forests->lock);
+}
+
+static const struct cm_session_state session_forests = {
+    .size = sizeof(struct cm_forests), .init = init_forests, .release = release_forests};
 
 /* The forest that was compiled for the same, with one more user; NULL if there is none. */
 static struct cm_forest *find_shared(const struct cm_forest *like)
 {
-    pthread_mutex_lock(&lock);
-    struct cm_forest *f = in_use;
+    pthread_mutex_lock(&like->home->lock);
+    struct cm_forest *f = like->home->in_use;
     while (f && (f->node != like->node || f->features != like->features || f->type != like->type))
         f = f->next;
     if (f)
         f->users++;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&like->home->lock);
     return f;
 }
 
 static void share(struct cm_forest *forest)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&forest->home->lock);
     forest->users = 1;
-    forest->next = in_use;
-    in_use = forest;
-    pthread_mutex_unlock(&lock);
+    forest->next = forest->home->in_use;
+    forest->home->in_use = forest;
+    pthread_mutex_unlock(&forest->home->lock);
 }
 
 static void drop_forest(void *what)
 {
     struct cm_forest *forest = *(struct cm_forest **)what;
-    struct cm_forest **at = &in_use;
     if (!forest)
         return;
-    pthread_mutex_lock(&lock);
+    struct cm_forests *forests = forest->home;
+    struct cm_forest **at = &forests->in_use;
+    pthread_mutex_lock(&forests->lock);
     const bool unused = --forest->users == 0;
     while (unused && *at != forest)
         at = &(*at)->next;
     if (unused)
         *at = forest->next;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&forests->lock);
     if (unused)
         cm_forest_free(forest);
 }
@@ -107,9 +123,12 @@ enum cm_status cm_forest_prepare(struct cm_call *call, cm_trees_read_fn *read, c
                                  struct cm_forest **out)
 {
     const struct cm_shape *x = &call->in[0]->shape;
-    const struct cm_forest like = {.node = call->node,
+    const struct cm_forest like = {.home = cm_call_session_state(call, &session_forests),
+                                   .node = call->node,
                                    .features = x->rank ? x->dims[x->rank - 1] : 1,
                                    .type = call->in[0]->type};
+    if (!like.home)
+        return cm_call_fail(call, CM_NO_MEMORY, "no memory for the forests of the session");
     *out = NULL;
     cm_call_defer(call, drop_forest, out);
     *out = find_shared(&like);

@@ -51,7 +51,8 @@ struct cm_forest {
     int32_t n_targets;
     enum cm_tree_join join;
     /* Who shares it. */
-    struct cm_forest *next; /* of all that there are */
+    struct cm_forests *home; /* those of the session .. */
+    struct cm_forest *next;  /* .. and the next of them */
     const struct cm_node *node;
     int64_t features;
     enum cm_dtype type;

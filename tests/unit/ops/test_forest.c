@@ -17,6 +17,7 @@ struct bench {
     struct cm_tensor x;
     const struct cm_tensor *in[1];
     struct cm_error err;
+    struct cm_kept_state *own, **session; /* states of the session */
     struct cm_forest *forest;
     size_t scratch;
     cm_cleanup_fn *fn[DEFERRED];
@@ -37,12 +38,19 @@ static void keep_for_later(struct cm_call *call, cm_cleanup_fn *fn, void *what)
     b->what[b->deferred++] = what;
 }
 
-static const struct cm_engine engine = {.scratch = want_scratch, .defer = keep_for_later};
+static void *find_state(struct cm_call *call, const struct cm_session_state *kind)
+{
+    return cm_kept_state_get(((struct bench *)call->engine_data)->session, kind);
+}
+
+static const struct cm_engine engine = {
+    .scratch = want_scratch, .defer = keep_for_later, .session_state = find_state};
 
 static void begin(struct bench *b, enum cm_dtype type, int64_t rows, int64_t features, void *data)
 {
     *b = (struct bench){.x = cm_tensor_borrow(type, &CM_SHAPE(rows, features), data)};
     b->in[0] = &b->x;
+    b->session = &b->own;
     b->call = (struct cm_call){.node = &b->node,
                                .n_in = 1,
                                .in = b->in,
@@ -57,6 +65,7 @@ static void end(struct bench *b)
         b->deferred--;
         b->fn[b->deferred](b->what[b->deferred]);
     }
+    cm_kept_states_free(&b->own);
 }
 
 /* Hands over the description in arg, and counts how often it was asked. */
@@ -340,11 +349,14 @@ void test_forest__prepared_nodes_share_a_forest_until_the_last_is_gone(void)
     float x[6] = {0};
     int asked = 0;
     struct cm_trees trees;
-    struct bench a, b, wider;
+    struct bench a, b, wider, elsewhere;
+    struct cm_kept_state *session = NULL;
     begin(&a, CM_FLOAT, 1, 2, x);
     begin(&b, CM_FLOAT, 3, 2, x);
     begin(&wider, CM_FLOAT, 1, 3, x);
-    b.call.node = wider.call.node = a.call.node;
+    begin(&elsewhere, CM_FLOAT, 1, 2, x); /* in a session of its own */
+    elsewhere.call.node = b.call.node = wider.call.node = a.call.node;
+    a.session = b.session = wider.session = &session;
     CHECK_OK(cm_trees_init(&trees, 1, 1, 0, 1, &a.err), &a.err);
     trees.n_targets = 1;
     trees.nodes[0] = (struct cm_tree_node){.test = CM_TREE_LEAF, .count = 1};
@@ -356,13 +368,18 @@ void test_forest__prepared_nodes_share_a_forest_until_the_last_is_gone(void)
     CHECK_OK(cm_forest_prepare(&wider.call, take, &d, &wider.forest), &wider.err);
     CHECK(wider.forest != a.forest);
     CHECK_INT(asked, 2);
+    CHECK_OK(cm_forest_prepare(&elsewhere.call, take, &d, &elsewhere.forest), &elsewhere.err);
+    CHECK(elsewhere.forest != a.forest);
+    CHECK_INT(asked, 3);
+    end(&elsewhere);
     end(&a);
     cm_free(run(&b, &trees, 1));
     end(&b);
     end(&wider);
     CHECK_OK(cm_forest_prepare(&a.call, take, &d, &a.forest), &a.err);
-    CHECK_INT(asked, 3);
+    CHECK_INT(asked, 4);
     end(&a);
+    cm_kept_states_free(&session);
     cm_trees_release(&trees);
 }
 
