@@ -33,9 +33,9 @@ struct cm_dnnl_operand {
     int64_t strides[CM_DNNL_MAX_RANK]; /* of CM_DNNL_PLAIN; all 0: row by row */
 };
 
-/* An operand that is a whole tensor of the call, or an absent one; false when its rank is too high
- * for oneDNN. */
-bool cm_dnnl_operand(const struct cm_call *call, int place, enum cm_dnnl_order order,
+/* An operand that is a whole tensor of the call, or an absent one. Declines what has a rank that is
+ * too high for oneDNN. */
+bool cm_dnnl_operand(struct cm_call *call, int place, enum cm_dnnl_order order,
                      struct cm_dnnl_operand *out);
 
 /* Windows over the spatial axes, by axis. */
@@ -103,12 +103,11 @@ struct cm_dnnl_posts {
 struct cm_dnnl_conv {
     struct cm_dnnl_operand x, weights, bias, y; /* weights of groups have the group as axis 0 */
     struct cm_dnnl_window window;
-    bool direct; /* decline where oneDNN would go by way of a matrix product */
+    bool transposed; /* weights are (groups, out, in, kernel..) here too; pads take away from y */
+    bool direct;     /* decline where oneDNN would go by way of a matrix product */
     struct cm_dnnl_posts posts;
 };
 bool cm_dnnl_make_conv(struct cm_call *call, const struct cm_dnnl_conv *conv);
-/* Transposed: weights are (groups, out, in, kernel..) here too; pads take away from the result. */
-bool cm_dnnl_make_deconv(struct cm_call *call, const struct cm_dnnl_conv *conv);
 
 /* The gradients of a convolution, or of a transposed one with weights as above: dx, and dw with db,
  * each by a primitive of its own. Absent ones are not computed; db comes with dw alone. */

@@ -115,12 +115,39 @@ struct cm_dnnl_arrangement {
     int64_t block_sizes[CM_DNNL_MAX_RANK], block_axes[CM_DNNL_MAX_RANK];
 };
 
-/* A primitive being described: the engine and attributes in, the descriptor out. */
+/* What there are primitives of. */
+enum cm_dnnl_operation {
+    CM_DNNL_CONV,
+    CM_DNNL_CONV_DATA,
+    CM_DNNL_CONV_WEIGHTS,
+    CM_DNNL_MATMUL,
+    CM_DNNL_POOLING,
+    CM_DNNL_BATCH_NORM,
+    CM_DNNL_LOCAL_NORM,
+    CM_DNNL_BINARY,
+    CM_DNNL_CONCAT,
+    CM_DNNL_OPERATIONS
+};
+
+/* A primitive being described: all that it is made of in, the descriptor out. */
 struct cm_dnnl_making {
     struct dnnl_engine *engine;
     const struct dnnl_primitive_attr *attr;
+    const struct dnnl_memory_desc **operands; /* in the order of dnnl_primitive.c; absent: NULL */
+    int n_operands;
+    const void *asked; /* the struct of dnnl.h; the axis of a concatenation */
+    int kind;          /* of pooling, of arithmetic */
+    bool transposed;
+    const struct cm_dnnl_window *window;
+    int64_t holes[CM_DNNL_MAX_RANK]; /* of the window: dilation - 1 */
     struct dnnl_primitive_desc *desc;
 };
+typedef int cm_dnnl_describe_fn(struct cm_dnnl_making *making);
+
+static inline int cm_dnnl_algorithm(const struct cm_dnnl_making *making)
+{
+    return making->transposed ? DNNL_DECONVOLUTION_DIRECT : DNNL_CONVOLUTION_DIRECT;
+}
 
 /* What differs between major versions. Functions return oneDNN's status unless they say otherwise.
  */
@@ -142,26 +169,7 @@ struct cm_dnnl_major {
     int (*append_function)(struct dnnl_post_ops *, enum cm_dnnl_function, float a, float b);
     int (*append_sum)(struct dnnl_post_ops *);
 
-    /* Operands in the order of their struct in dnnl.h; absent ones are NULL. */
-    int (*conv)(struct cm_dnnl_making *making, const struct cm_dnnl_conv *conv, bool transposed,
-                const struct dnnl_memory_desc *const operands[4]);
-    /* dx, weights, dy */
-    int (*conv_data)(struct cm_dnnl_making *making, const struct cm_dnnl_conv_grad *grad,
-                     const struct dnnl_memory_desc *const operands[3]);
-    /* x, dw, db, dy */
-    int (*conv_weights)(struct cm_dnnl_making *making, const struct cm_dnnl_conv_grad *grad,
-                        const struct dnnl_memory_desc *const operands[4]);
-    int (*matmul)(struct cm_dnnl_making *making, const struct dnnl_memory_desc *const operands[4]);
-    int (*pool)(struct cm_dnnl_making *making, const struct cm_dnnl_pool *pool, int kind,
-                const struct dnnl_memory_desc *const operands[2]);
-    int (*batch_norm)(struct cm_dnnl_making *making, const struct cm_dnnl_batch_norm *norm,
-                      const struct dnnl_memory_desc *x);
-    int (*lrn)(struct cm_dnnl_making *making, const struct cm_dnnl_lrn *lrn,
-               const struct dnnl_memory_desc *x);
-    int (*binary)(struct cm_dnnl_making *making, int kind,
-                  const struct dnnl_memory_desc *const operands[2]);
-    int (*concat)(struct cm_dnnl_making *making, int axis, int count,
-                  const struct dnnl_memory_desc *const *from, const struct dnnl_memory_desc *to);
+    cm_dnnl_describe_fn *describe[CM_DNNL_OPERATIONS];
 };
 
 extern const struct cm_dnnl_major cm_dnnl_v2, cm_dnnl_v3;

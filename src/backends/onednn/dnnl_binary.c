@@ -40,8 +40,7 @@ static bool accepts(struct cm_call *call, enum cm_dnnl_joining kind)
     struct cm_dnnl_binary binary = {.kind = kind};
     if (!cm_dnnl_operand(call, CM_DNNL_IN(lead), CM_DNNL_GIVEN, &binary.a) ||
         !cm_dnnl_operand(call, CM_DNNL_OUT(0), CM_DNNL_GIVEN, &binary.y))
-        return cm_call_decline(call, "an operand is a scalar or has more than %d axes",
-                               CM_DNNL_MAX_RANK);
+        return false;
     set_aligned(&binary.b, call, 1 - lead, rank);
     if (cm_shape_equal(&call->in[1 - lead]->shape, &call->out[0]->shape))
         binary.b.order = CM_DNNL_CHANNELS_LAST;

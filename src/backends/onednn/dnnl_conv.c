@@ -14,8 +14,7 @@ void cm_dnnl_split_groups(struct cm_dnnl_operand *weights, int64_t groups)
 
 /* Channels last comes first: it is as fast as blocks of channels, never needs padding, and steps
  * that work element by element or by channel can keep it. */
-static bool choose_order(struct cm_call *call, struct cm_dnnl_conv *conv,
-                         bool (*make)(struct cm_call *, const struct cm_dnnl_conv *))
+static bool choose_order(struct cm_call *call, struct cm_dnnl_conv *conv)
 {
     static const struct {
         enum cm_dnnl_order order;
@@ -26,11 +25,11 @@ static bool choose_order(struct cm_call *call, struct cm_dnnl_conv *conv,
         {CM_DNNL_GIVEN, false},
         {CM_DNNL_FREE, false},
     };
-    for (size_t i = 0; i < sizeof wishes / sizeof wishes[0]; i++) {
+    for (size_t i = 0; i < CM_COUNT(wishes); i++) {
         conv->x.order = wishes[i].order;
         conv->y.order = wishes[i].order == CM_DNNL_GIVEN ? CM_DNNL_FREE : wishes[i].order;
         conv->direct = wishes[i].direct;
-        if (make(call, conv))
+        if (cm_dnnl_make_conv(call, conv))
             return true;
     }
     return false;
@@ -51,8 +50,7 @@ static bool read_operands(struct cm_call *call, const struct cm_dnnl_product *pr
         !cm_dnnl_operand(call, CM_DNNL_OUT(0), CM_DNNL_FREE, &conv->y) ||
         (product->in[2] >= 0 &&
          !cm_dnnl_operand(call, CM_DNNL_IN(product->in[2]), CM_DNNL_PLAIN, &conv->bias)))
-        return cm_call_decline(call, "an operand is a scalar or has more than %d axes",
-                               CM_DNNL_MAX_RANK);
+        return false;
     return cm_dnnl_read_window(call, product->node, x, weights->dims + 2, &conv->window) &&
            cm_dnnl_set_followers(call, product, CM_DNNL_CHANNELS_AT_1, &conv->y, &conv->bias,
                                  &conv->posts);
@@ -66,7 +64,7 @@ bool cm_dnnl_accept_conv(struct cm_call *call, const struct cm_dnnl_product *pro
     const int64_t groups = cm_node_int(product->node, "group");
     if (groups > 1)
         cm_dnnl_split_groups(&conv.weights, groups);
-    return choose_order(call, &conv, cm_dnnl_make_conv);
+    return choose_order(call, &conv);
 }
 
 static bool conv_accepts(struct cm_call *call)
@@ -111,7 +109,7 @@ void cm_dnnl_fit_pads(const struct cm_shape *x, const struct cm_shape *y, struct
 
 bool cm_dnnl_accept_conv_transpose(struct cm_call *call, const struct cm_dnnl_product *product)
 {
-    struct cm_dnnl_conv conv = {0};
+    struct cm_dnnl_conv conv = {.transposed = true};
     const struct cm_str automatic = cm_node_str(product->node, "auto_pad");
     if (cm_str_starts(automatic, "SAME") || cm_node_ints(product->node, "output_shape").count)
         return cm_call_decline(call, "the padding follows from the size of the result");
@@ -122,7 +120,7 @@ bool cm_dnnl_accept_conv_transpose(struct cm_call *call, const struct cm_dnnl_pr
         return cm_call_decline(call, "the convolution has too many groups");
     cm_dnnl_exchange_channels(&conv.weights, (int)groups);
     cm_dnnl_fit_pads(&call->in[product->in[0]]->shape, &call->out[0]->shape, &conv.window);
-    return choose_order(call, &conv, cm_dnnl_make_deconv);
+    return choose_order(call, &conv);
 }
 
 static bool conv_transpose_accepts(struct cm_call *call)

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/onednn/dnnl_operand.h"
 
-bool cm_dnnl_operand(const struct cm_call *call, int place, enum cm_dnnl_order order,
+bool cm_dnnl_operand(struct cm_call *call, int place, enum cm_dnnl_order order,
                      struct cm_dnnl_operand *out)
 {
     const int i = place < 0 ? ~place : place;
@@ -11,7 +11,8 @@ bool cm_dnnl_operand(const struct cm_call *call, int place, enum cm_dnnl_order o
     if (!tensor)
         return true;
     if (tensor->shape.rank < 1 || tensor->shape.rank > CM_DNNL_MAX_RANK)
-        return false;
+        return cm_call_decline(call, "an operand is a scalar or has more than %d axes",
+                               CM_DNNL_MAX_RANK);
     out->rank = tensor->shape.rank;
     memcpy(out->dims, tensor->shape.dims, (size_t)out->rank * sizeof out->dims[0]);
     return true;

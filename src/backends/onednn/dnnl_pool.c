@@ -52,8 +52,7 @@ static bool make(struct cm_call *call, enum cm_dnnl_pooling kind, const int64_t 
     if (!cm_dnnl_operand(call, CM_DNNL_IN(0), CM_DNNL_GIVEN, &pool.x) ||
         !cm_dnnl_operand(call, CM_DNNL_OUT(0),
                          cm_dnnl_has_layout(call, 0) ? CM_DNNL_FREE : CM_DNNL_PLAIN, &pool.y))
-        return cm_call_decline(call, "an operand is a scalar or has more than %d axes",
-                               CM_DNNL_MAX_RANK);
+        return false;
     return cm_dnnl_make_pool(call, &pool);
 }
 

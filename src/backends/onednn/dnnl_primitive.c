@@ -161,11 +161,6 @@ static bool decline(struct cm_call *call, struct dnnl_work *p, const char *why)
     return cm_call_decline(call, "%s", why);
 }
 
-static struct cm_dnnl_making making_of(const struct dnnl_work *p)
-{
-    return (struct cm_dnnl_making){.engine = cm_dnnl_get()->engine, .attr = p->attr};
-}
-
 /* Did memory run out since new_work? oneDNN passes over an implementation that it has no memory for
  * and takes the next, which computes other bits, so its status alone does not tell; allocators
  * leave ENOMEM in errno. */
@@ -198,25 +193,6 @@ static bool take_desc(struct cm_call *call, struct dnnl_work *p, int status,
         return !cm_dnnl_out_of_memory(call);
     }
     return p->desc || decline(call, p, "oneDNN has no primitive for these operands");
-}
-
-/* The same, and false when oneDNN has nothing good. */
-static bool accept(struct cm_call *call, struct dnnl_work *p, int status,
-                   const struct cm_dnnl_making *making)
-{
-    if (!take_desc(call, p, status, making))
-        return false;
-    if (starts_with(implementation(p), "ref"))
-        return decline(call, p, "oneDNN has only reference code for these operands");
-    if (!can_be_compared(p))
-        return decline(call, p, "oneDNN arranges an operand in a layout of its own");
-    return true;
-}
-
-/* Without attributes and operands there is nothing to ask oneDNN with. */
-static bool is_ready(const struct dnnl_work *p)
-{
-    return p->attr && !p->out_of_memory;
 }
 
 static const int binary_kinds[] = {
@@ -311,91 +287,112 @@ static bool check_posts(struct cm_call *call, const struct cm_dnnl_posts *posts)
 
 /* ---- factories ---- */
 
-enum { PRODUCT_OPERANDS = 4 + CM_DNNL_MOST_POSTS };
+/* What a primitive is made of. */
+struct recipe {
+    enum cm_dnnl_operation operation;
+    struct cm_dnnl_making making; /* asked, kind, transposed and window as the operation needs */
+    double work;
+    const struct part {
+        int arg;
+        const struct cm_dnnl_operand *operand;
+    } * parts;
+    int n_parts;
+    const struct cm_dnnl_posts *posts; /* NULL: nothing follows */
+    bool direct;                       /* not by way of a matrix product */
+    bool may_be_reference;
+};
 
-/* Accepted, and not by way of a matrix product where that is not wanted. */
-static bool accept_conv(struct cm_call *call, struct dnnl_work *p, int status,
-                        const struct cm_dnnl_making *making, bool direct)
+/* False with the reason where oneDNN has no code that is good enough. */
+static bool accept(struct cm_call *call, struct dnnl_work *p, const struct recipe *recipe)
 {
-    if (!accept(call, p, status, making))
-        return false;
-    if (direct && strstr(implementation(p), "gemm"))
+    if (recipe->may_be_reference)
+        return true;
+    if (starts_with(implementation(p), "ref"))
+        return decline(call, p, "oneDNN has only reference code for these operands");
+    if (!can_be_compared(p))
+        return decline(call, p, "oneDNN arranges an operand in a layout of its own");
+    if (recipe->direct && strstr(implementation(p), "gemm"))
         return decline(call, p, "oneDNN has no direct convolution for these operands");
     return true;
 }
 
-static bool make_conv(struct cm_call *call, const struct cm_dnnl_conv *conv, bool transposed)
+/* NULL with the reason where oneDNN has nothing good. */
+static struct dnnl_work *make(struct cm_call *call, const struct recipe *recipe)
 {
-    /* Every weight meets every place of the result (of x, when transposed) of its channel. */
-    const struct cm_dnnl_operand *places = transposed ? &conv->x : &conv->y;
-    const double work =
-        2 * elements_of(&conv->weights) * elements_of(places) / (double)places->dims[1];
-    struct dnnl_work *p =
-        check_posts(call, &conv->posts) ? new_work(call, PRODUCT_OPERANDS, work) : NULL;
+    struct cm_dnnl_making making = recipe->making;
+    const int most = recipe->n_parts + (recipe->posts ? CM_DNNL_MOST_POSTS : 0);
+    struct dnnl_work *p = !recipe->posts || check_posts(call, recipe->posts)
+                              ? new_work(call, most, recipe->work)
+                              : NULL;
     if (!p)
-        return false;
-    const struct dnnl_memory_desc *const operands[4] = {
-        add_operand(call, p, DNNL_ARG_SRC, &conv->x),
-        add_operand(call, p, DNNL_ARG_WEIGHTS, &conv->weights),
-        add_operand(call, p, DNNL_ARG_BIAS, &conv->bias),
-        add_operand(call, p, DNNL_ARG_DST, &conv->y),
-    };
-    add_posts(call, p, &conv->posts);
-    struct cm_dnnl_making making = making_of(p);
-    const int status = is_ready(p) ? cm_dnnl_get()->major->conv(&making, conv, transposed, operands)
-                                   : DNNL_OUT_OF_MEMORY;
-    return accept_conv(call, p, status, &making, conv->direct);
+        return NULL;
+    making.operands = call->engine->state(call, (size_t)recipe->n_parts * sizeof *making.operands);
+    for (int i = 0; i < recipe->n_parts; i++)
+        making.operands[i] = add_operand(call, p, recipe->parts[i].arg, recipe->parts[i].operand);
+    making.n_operands = recipe->n_parts;
+    for (int i = 0; making.window && i < making.window->rank; i++)
+        making.holes[i] = making.window->dilation[i] - 1;
+    if (recipe->posts)
+        add_posts(call, p, recipe->posts);
+    making.engine = cm_dnnl_get()->engine;
+    making.attr = p->attr;
+    /* Without attributes and operands there is nothing to ask oneDNN with. */
+    const int status = p->attr && !p->out_of_memory
+                           ? cm_dnnl_get()->major->describe[recipe->operation](&making)
+                           : DNNL_OUT_OF_MEMORY;
+    return take_desc(call, p, status, &making) && accept(call, p, recipe) ? p : NULL;
 }
+
+/* Every weight meets every place of `places` of its channel. */
+static double work_of_conv(const struct cm_dnnl_operand *weights,
+                           const struct cm_dnnl_operand *places)
+{
+    return 2 * elements_of(weights) * elements_of(places) / (double)places->dims[1];
+}
+
+#define PARTS(parts) .parts = parts, .n_parts = CM_COUNT(parts)
 
 bool cm_dnnl_make_conv(struct cm_call *call, const struct cm_dnnl_conv *conv)
 {
-    return make_conv(call, conv, false);
-}
-
-bool cm_dnnl_make_deconv(struct cm_call *call, const struct cm_dnnl_conv *conv)
-{
-    return make_conv(call, conv, true);
-}
-
-/* The work of either gradient: every weight meets every window of its channel. */
-static double conv_grad_work(const struct cm_dnnl_conv_grad *grad)
-{
-    const struct cm_dnnl_operand *windows = grad->transposed ? &grad->x : &grad->dy;
-    return 2 * elements_of(&grad->weights) * elements_of(windows) / (double)windows->dims[1];
+    const struct part parts[] = {{DNNL_ARG_SRC, &conv->x},
+                                 {DNNL_ARG_WEIGHTS, &conv->weights},
+                                 {DNNL_ARG_BIAS, &conv->bias},
+                                 {DNNL_ARG_DST, &conv->y}};
+    return make(
+        call, &(struct recipe){CM_DNNL_CONV,
+                               {.transposed = conv->transposed, .window = &conv->window},
+                               work_of_conv(&conv->weights, conv->transposed ? &conv->x : &conv->y),
+                               PARTS(parts),
+                               .posts = &conv->posts,
+                               .direct = conv->direct});
 }
 
 static struct dnnl_work *make_conv_weights(struct cm_call *call,
                                            const struct cm_dnnl_conv_grad *grad)
 {
-    struct dnnl_work *p = new_work(call, 4, conv_grad_work(grad));
-    if (!p)
-        return NULL;
-    const struct dnnl_memory_desc *const operands[4] = {
-        add_operand(call, p, DNNL_ARG_SRC, &grad->x),
-        add_operand(call, p, DNNL_ARG_DIFF_WEIGHTS, &grad->dw),
-        add_operand(call, p, DNNL_ARG_DIFF_BIAS, &grad->db),
-        add_operand(call, p, DNNL_ARG_DIFF_DST, &grad->dy),
-    };
-    struct cm_dnnl_making making = making_of(p);
-    const int status = is_ready(p) ? cm_dnnl_get()->major->conv_weights(&making, grad, operands)
-                                   : DNNL_OUT_OF_MEMORY;
-    return accept_conv(call, p, status, &making, grad->direct) ? p : NULL;
+    const struct part parts[] = {{DNNL_ARG_SRC, &grad->x},
+                                 {DNNL_ARG_DIFF_WEIGHTS, &grad->dw},
+                                 {DNNL_ARG_DIFF_BIAS, &grad->db},
+                                 {DNNL_ARG_DIFF_DST, &grad->dy}};
+    return make(call, &(struct recipe){
+                          CM_DNNL_CONV_WEIGHTS,
+                          {.transposed = grad->transposed, .window = &grad->window},
+                          work_of_conv(&grad->weights, grad->transposed ? &grad->x : &grad->dy),
+                          PARTS(parts),
+                          .direct = grad->direct});
 }
 
 static struct dnnl_work *make_conv_data(struct cm_call *call, const struct cm_dnnl_conv_grad *grad)
 {
-    struct dnnl_work *p = new_work(call, 3, conv_grad_work(grad));
-    if (!p)
-        return NULL;
-    const struct dnnl_memory_desc *const operands[3] = {
-        add_operand(call, p, DNNL_ARG_DIFF_SRC, &grad->dx),
-        add_operand(call, p, DNNL_ARG_WEIGHTS, &grad->weights),
-        add_operand(call, p, DNNL_ARG_DIFF_DST, &grad->dy),
-    };
-    struct cm_dnnl_making making = making_of(p);
-    const int status =
-        is_ready(p) ? cm_dnnl_get()->major->conv_data(&making, grad, operands) : DNNL_OUT_OF_MEMORY;
-    return accept_conv(call, p, status, &making, grad->direct) ? p : NULL;
+    const struct part parts[] = {{DNNL_ARG_DIFF_SRC, &grad->dx},
+                                 {DNNL_ARG_WEIGHTS, &grad->weights},
+                                 {DNNL_ARG_DIFF_DST, &grad->dy}};
+    return make(call, &(struct recipe){
+                          CM_DNNL_CONV_DATA,
+                          {.transposed = grad->transposed, .window = &grad->window},
+                          work_of_conv(&grad->weights, grad->transposed ? &grad->x : &grad->dy),
+                          PARTS(parts),
+                          .direct = grad->direct});
 }
 
 /* Do both read their operand `arg` in one arrangement? */
@@ -429,22 +426,20 @@ bool cm_dnnl_make_conv_grad(struct cm_call *call, const struct cm_dnnl_conv_grad
 bool cm_dnnl_make_matmul(struct cm_call *call, const struct cm_dnnl_matmul *matmul)
 {
     const double depth = (double)matmul->a.dims[matmul->a.rank - 1];
-    const double work = 2 * depth * elements_of(&matmul->y);
-    struct dnnl_work *p =
-        check_posts(call, &matmul->posts) ? new_work(call, PRODUCT_OPERANDS, work) : NULL;
-    if (!p)
-        return false;
-    const struct dnnl_memory_desc *const operands[4] = {
-        add_operand(call, p, DNNL_ARG_SRC, &matmul->a),
-        add_operand(call, p, DNNL_ARG_WEIGHTS, &matmul->b),
-        add_operand(call, p, DNNL_ARG_BIAS, &matmul->bias),
-        add_operand(call, p, DNNL_ARG_DST, &matmul->y),
-    };
-    add_posts(call, p, &matmul->posts);
-    struct cm_dnnl_making making = making_of(p);
-    const int status =
-        is_ready(p) ? cm_dnnl_get()->major->matmul(&making, operands) : DNNL_OUT_OF_MEMORY;
-    return accept(call, p, status, &making);
+    const struct part parts[] = {{DNNL_ARG_SRC, &matmul->a},
+                                 {DNNL_ARG_WEIGHTS, &matmul->b},
+                                 {DNNL_ARG_BIAS, &matmul->bias},
+                                 {DNNL_ARG_DST, &matmul->y}};
+    return make(call, &(struct recipe){CM_DNNL_MATMUL,
+                                       {0},
+                                       2 * depth * elements_of(&matmul->y),
+                                       PARTS(parts),
+                                       .posts = &matmul->posts});
+}
+
+static double work_of_moving(const struct cm_dnnl_operand *operand)
+{
+    return cm_dnnl_work_of_moving(elements_of(operand));
 }
 
 bool cm_dnnl_make_pool(struct cm_call *call, const struct cm_dnnl_pool *pool)
@@ -454,79 +449,58 @@ bool cm_dnnl_make_pool(struct cm_call *call, const struct cm_dnnl_pool *pool)
         [CM_DNNL_AVERAGE_ALL] = DNNL_POOLING_AVG_INCLUDE_PADDING,
         [CM_DNNL_AVERAGE_REAL] = DNNL_POOLING_AVG_EXCLUDE_PADDING,
     };
-    struct dnnl_work *p = new_work(call, 2, cm_dnnl_work_of_moving(elements_of(&pool->x)));
-    if (!p)
-        return false;
-    const struct dnnl_memory_desc *const operands[2] = {
-        add_operand(call, p, DNNL_ARG_SRC, &pool->x), add_operand(call, p, DNNL_ARG_DST, &pool->y)};
-    struct cm_dnnl_making making = making_of(p);
-    const int status = is_ready(p)
-                           ? cm_dnnl_get()->major->pool(&making, pool, kinds[pool->kind], operands)
-                           : DNNL_OUT_OF_MEMORY;
-    return accept(call, p, status, &making);
+    const struct part parts[] = {{DNNL_ARG_SRC, &pool->x}, {DNNL_ARG_DST, &pool->y}};
+    return make(call, &(struct recipe){CM_DNNL_POOLING,
+                                       {.kind = kinds[pool->kind], .window = &pool->window},
+                                       work_of_moving(&pool->x),
+                                       PARTS(parts)});
 }
 
 bool cm_dnnl_make_batch_norm(struct cm_call *call, const struct cm_dnnl_batch_norm *norm)
 {
-    struct dnnl_work *p = new_work(call, 6, cm_dnnl_work_of_moving(elements_of(&norm->x)));
-    if (!p)
-        return false;
-    const struct dnnl_memory_desc *x = add_operand(call, p, DNNL_ARG_SRC, &norm->x);
-    add_operand(call, p, DNNL_ARG_SCALE, &norm->scale);
-    add_operand(call, p, DNNL_ARG_SHIFT, &norm->shift);
-    add_operand(call, p, DNNL_ARG_MEAN, &norm->mean);
-    add_operand(call, p, DNNL_ARG_VARIANCE, &norm->variance);
-    add_operand(call, p, DNNL_ARG_DST, &norm->y);
-    struct cm_dnnl_making making = making_of(p);
-    const int status =
-        is_ready(p) ? cm_dnnl_get()->major->batch_norm(&making, norm, x) : DNNL_OUT_OF_MEMORY;
-    return accept(call, p, status, &making);
+    const struct part parts[] = {{DNNL_ARG_SRC, &norm->x},
+                                 {DNNL_ARG_SCALE, &norm->scale},
+                                 {DNNL_ARG_SHIFT, &norm->shift},
+                                 {DNNL_ARG_MEAN, &norm->mean},
+                                 {DNNL_ARG_VARIANCE, &norm->variance},
+                                 {DNNL_ARG_DST, &norm->y}};
+    return make(call,
+                &(struct recipe){
+                    CM_DNNL_BATCH_NORM, {.asked = norm}, work_of_moving(&norm->x), PARTS(parts)});
 }
 
 bool cm_dnnl_make_lrn(struct cm_call *call, const struct cm_dnnl_lrn *lrn)
 {
-    struct dnnl_work *p = new_work(call, 2, cm_dnnl_work_of_moving(elements_of(&lrn->x)));
-    if (!p)
-        return false;
-    const struct dnnl_memory_desc *x = add_operand(call, p, DNNL_ARG_SRC, &lrn->x);
-    add_operand(call, p, DNNL_ARG_DST, &lrn->y);
-    struct cm_dnnl_making making = making_of(p);
-    const int status =
-        is_ready(p) ? cm_dnnl_get()->major->lrn(&making, lrn, x) : DNNL_OUT_OF_MEMORY;
-    return accept(call, p, status, &making);
+    const struct part parts[] = {{DNNL_ARG_SRC, &lrn->x}, {DNNL_ARG_DST, &lrn->y}};
+    return make(call,
+                &(struct recipe){
+                    CM_DNNL_LOCAL_NORM, {.asked = lrn}, work_of_moving(&lrn->x), PARTS(parts)});
 }
 
 bool cm_dnnl_make_binary(struct cm_call *call, const struct cm_dnnl_binary *binary)
 {
-    struct dnnl_work *p = new_work(call, 3, cm_dnnl_work_of_moving(elements_of(&binary->y)));
-    if (!p)
-        return false;
-    const struct dnnl_memory_desc *const operands[2] = {
-        add_operand(call, p, DNNL_ARG_SRC, &binary->a),
-        add_operand(call, p, DNNL_ARG_SRC_1, &binary->b)};
-    add_operand(call, p, DNNL_ARG_DST, &binary->y);
-    struct cm_dnnl_making making = making_of(p);
-    const int status =
-        is_ready(p) ? cm_dnnl_get()->major->binary(&making, binary_kinds[binary->kind], operands)
-                    : DNNL_OUT_OF_MEMORY;
-    return accept(call, p, status, &making);
+    const struct part parts[] = {
+        {DNNL_ARG_SRC, &binary->a}, {DNNL_ARG_SRC_1, &binary->b}, {DNNL_ARG_DST, &binary->y}};
+    return make(call, &(struct recipe){CM_DNNL_BINARY,
+                                       {.kind = binary_kinds[binary->kind]},
+                                       work_of_moving(&binary->y),
+                                       PARTS(parts)});
 }
 
 bool cm_dnnl_make_concat(struct cm_call *call, const struct cm_dnnl_operand *x, int count, int axis,
                          const struct cm_dnnl_operand *y)
 {
-    struct dnnl_work *p = new_work(call, count + 1, cm_dnnl_work_of_moving(elements_of(y)));
-    if (!p)
-        return false;
-    const struct dnnl_memory_desc **from = call->engine->state(call, (size_t)count * sizeof *from);
+    struct part *parts = call->engine->state(call, ((size_t)count + 1) * sizeof *parts);
     for (int i = 0; i < count; i++)
-        from[i] = add_operand(call, p, DNNL_ARG_MULTIPLE_SRC + i, &x[i]);
-    const struct dnnl_memory_desc *to = add_operand(call, p, DNNL_ARG_DST, y);
-    struct cm_dnnl_making making = making_of(p);
+        parts[i] = (struct part){DNNL_ARG_MULTIPLE_SRC + i, &x[i]};
+    parts[count] = (struct part){DNNL_ARG_DST, y};
     /* oneDNN calls reference what moves its parts by reorders: that is as good as any. */
-    const int status = is_ready(p) ? cm_dnnl_get()->major->concat(&making, axis, count, from, to)
-                                   : DNNL_OUT_OF_MEMORY;
-    return take_desc(call, p, status, &making);
+    return make(call, &(struct recipe){CM_DNNL_CONCAT,
+                                       {.asked = &axis},
+                                       work_of_moving(y),
+                                       .parts = parts,
+                                       .n_parts = count + 1,
+                                       .may_be_reference = true});
 }
 
 /* ---- after acceptance ---- */

@@ -49,30 +49,20 @@ static struct {
                                  const struct dnnl_primitive_desc *hint);
     int (*append_eltwise)(struct dnnl_post_ops *, float scale, int kind, float alpha, float beta);
     int (*append_sum)(struct dnnl_post_ops *, float scale);
-    int (*conv)(union operation *, int direction, int algorithm, const struct dnnl_memory_desc *x,
-                const struct dnnl_memory_desc *weights, const struct dnnl_memory_desc *bias,
-                const struct dnnl_memory_desc *y, const int64_t *strides, const int64_t *holes,
-                const int64_t *pad_begin, const int64_t *pad_end);
-    int (*deconv)(union operation *, int direction, int algorithm, const struct dnnl_memory_desc *x,
-                  const struct dnnl_memory_desc *weights, const struct dnnl_memory_desc *bias,
-                  const struct dnnl_memory_desc *y, const int64_t *strides, const int64_t *holes,
-                  const int64_t *pad_begin, const int64_t *pad_end);
-    int (*conv_data)(union operation *, int algorithm, const struct dnnl_memory_desc *dx,
-                     const struct dnnl_memory_desc *weights, const struct dnnl_memory_desc *dy,
-                     const int64_t *strides, const int64_t *holes, const int64_t *pad_begin,
-                     const int64_t *pad_end);
-    int (*deconv_data)(union operation *, int algorithm, const struct dnnl_memory_desc *dx,
-                       const struct dnnl_memory_desc *weights, const struct dnnl_memory_desc *dy,
-                       const int64_t *strides, const int64_t *holes, const int64_t *pad_begin,
-                       const int64_t *pad_end);
-    int (*conv_weights)(union operation *, int algorithm, const struct dnnl_memory_desc *x,
-                        const struct dnnl_memory_desc *dw, const struct dnnl_memory_desc *db,
-                        const struct dnnl_memory_desc *dy, const int64_t *strides,
-                        const int64_t *holes, const int64_t *pad_begin, const int64_t *pad_end);
-    int (*deconv_weights)(union operation *, int algorithm, const struct dnnl_memory_desc *x,
-                          const struct dnnl_memory_desc *dw, const struct dnnl_memory_desc *db,
-                          const struct dnnl_memory_desc *dy, const int64_t *strides,
-                          const int64_t *holes, const int64_t *pad_begin, const int64_t *pad_end);
+    /* Of a convolution, of a transposed one. */
+    int (*conv[2])(union operation *, int direction, int algorithm,
+                   const struct dnnl_memory_desc *x, const struct dnnl_memory_desc *weights,
+                   const struct dnnl_memory_desc *bias, const struct dnnl_memory_desc *y,
+                   const int64_t *strides, const int64_t *holes, const int64_t *pad_begin,
+                   const int64_t *pad_end);
+    int (*conv_data[2])(union operation *, int algorithm, const struct dnnl_memory_desc *dx,
+                        const struct dnnl_memory_desc *weights, const struct dnnl_memory_desc *dy,
+                        const int64_t *strides, const int64_t *holes, const int64_t *pad_begin,
+                        const int64_t *pad_end);
+    int (*conv_weights[2])(union operation *, int algorithm, const struct dnnl_memory_desc *x,
+                           const struct dnnl_memory_desc *dw, const struct dnnl_memory_desc *db,
+                           const struct dnnl_memory_desc *dy, const int64_t *strides,
+                           const int64_t *holes, const int64_t *pad_begin, const int64_t *pad_end);
     int (*matmul)(union operation *, const struct dnnl_memory_desc *a,
                   const struct dnnl_memory_desc *b, const struct dnnl_memory_desc *bias,
                   const struct dnnl_memory_desc *y);
@@ -96,12 +86,12 @@ static const struct cm_symbol symbols[] = {
     {"dnnl_primitive_desc_create", &v2.primitive_desc_create},
     {"dnnl_post_ops_append_eltwise", &v2.append_eltwise},
     {"dnnl_post_ops_append_sum", &v2.append_sum},
-    {"dnnl_dilated_convolution_forward_desc_init", &v2.conv},
-    {"dnnl_dilated_deconvolution_forward_desc_init", &v2.deconv},
-    {"dnnl_dilated_convolution_backward_data_desc_init", &v2.conv_data},
-    {"dnnl_dilated_deconvolution_backward_data_desc_init", &v2.deconv_data},
-    {"dnnl_dilated_convolution_backward_weights_desc_init", &v2.conv_weights},
-    {"dnnl_dilated_deconvolution_backward_weights_desc_init", &v2.deconv_weights},
+    {"dnnl_dilated_convolution_forward_desc_init", &v2.conv[0]},
+    {"dnnl_dilated_deconvolution_forward_desc_init", &v2.conv[1]},
+    {"dnnl_dilated_convolution_backward_data_desc_init", &v2.conv_data[0]},
+    {"dnnl_dilated_deconvolution_backward_data_desc_init", &v2.conv_data[1]},
+    {"dnnl_dilated_convolution_backward_weights_desc_init", &v2.conv_weights[0]},
+    {"dnnl_dilated_deconvolution_backward_weights_desc_init", &v2.conv_weights[1]},
     {"dnnl_matmul_desc_init", &v2.matmul},
     {"dnnl_pooling_v2_forward_desc_init", &v2.pool},
     {"dnnl_batch_normalization_forward_desc_init", &v2.batch_norm},
@@ -197,124 +187,107 @@ static int describe(struct cm_dnnl_making *making, int status, const union opera
                                                              making->engine, NULL);
 }
 
-static void set_holes(const struct cm_dnnl_window *w, int64_t *holes)
+static int conv(struct cm_dnnl_making *m)
 {
-    for (int i = 0; i < w->rank; i++)
-        holes[i] = w->dilation[i] - 1;
-}
-
-static int algorithm(bool transposed)
-{
-    return transposed ? DNNL_DECONVOLUTION_DIRECT : DNNL_CONVOLUTION_DIRECT;
-}
-
-static int conv(struct cm_dnnl_making *making, const struct cm_dnnl_conv *asked, bool transposed,
-                const struct dnnl_memory_desc *const operands[4])
-{
-    const struct cm_dnnl_window *w = &asked->window;
-    dnnl_dims holes;
+    const struct cm_dnnl_window *w = m->window;
     union operation operation;
 
-    set_holes(w, holes);
-    const int status = (transposed ? v2.deconv : v2.conv)(
-        &operation, DNNL_FORWARD_INFERENCE, algorithm(transposed), operands[0], operands[1],
-        operands[2], operands[3], w->stride, holes, w->pad_begin, w->pad_end);
-    return describe(making, status, &operation);
-}
-
-static int conv_data(struct cm_dnnl_making *making, const struct cm_dnnl_conv_grad *grad,
-                     const struct dnnl_memory_desc *const operands[3])
-{
-    const struct cm_dnnl_window *w = &grad->window;
-    dnnl_dims holes;
-    union operation operation;
-
-    set_holes(w, holes);
-    const int status = (grad->transposed ? v2.deconv_data : v2.conv_data)(
-        &operation, algorithm(grad->transposed), operands[0], operands[1], operands[2], w->stride,
-        holes, w->pad_begin, w->pad_end);
-    return describe(making, status, &operation);
-}
-
-static int conv_weights(struct cm_dnnl_making *making, const struct cm_dnnl_conv_grad *grad,
-                        const struct dnnl_memory_desc *const operands[4])
-{
-    const struct cm_dnnl_window *w = &grad->window;
-    dnnl_dims holes;
-    union operation operation;
-
-    set_holes(w, holes);
-    const int status = (grad->transposed ? v2.deconv_weights : v2.conv_weights)(
-        &operation, algorithm(grad->transposed), operands[0], operands[1], operands[2], operands[3],
-        w->stride, holes, w->pad_begin, w->pad_end);
-    return describe(making, status, &operation);
-}
-
-static int matmul(struct cm_dnnl_making *making, const struct dnnl_memory_desc *const operands[4])
-{
-    union operation operation;
-
-    return describe(making,
-                    v2.matmul(&operation, operands[0], operands[1], operands[2], operands[3]),
+    return describe(m,
+                    v2.conv[m->transposed](&operation, DNNL_FORWARD_INFERENCE, cm_dnnl_algorithm(m),
+                                           m->operands[0], m->operands[1], m->operands[2],
+                                           m->operands[3], w->stride, m->holes, w->pad_begin,
+                                           w->pad_end),
                     &operation);
 }
 
-static int pool(struct cm_dnnl_making *making, const struct cm_dnnl_pool *asked, int kind,
-                const struct dnnl_memory_desc *const operands[2])
+static int conv_data(struct cm_dnnl_making *m)
 {
-    const struct cm_dnnl_window *w = &asked->window;
-    dnnl_dims holes;
+    const struct cm_dnnl_window *w = m->window;
     union operation operation;
 
-    set_holes(w, holes);
-    return describe(making,
-                    v2.pool(&operation, DNNL_FORWARD_INFERENCE, kind, operands[0], operands[1],
-                            w->stride, w->kernel, holes, w->pad_begin, w->pad_end),
+    return describe(m,
+                    v2.conv_data[m->transposed](&operation, cm_dnnl_algorithm(m), m->operands[0],
+                                                m->operands[1], m->operands[2], w->stride, m->holes,
+                                                w->pad_begin, w->pad_end),
                     &operation);
 }
 
-static int batch_norm(struct cm_dnnl_making *making, const struct cm_dnnl_batch_norm *norm,
-                      const struct dnnl_memory_desc *x)
+static int conv_weights(struct cm_dnnl_making *m)
+{
+    const struct cm_dnnl_window *w = m->window;
+    union operation operation;
+
+    return describe(m,
+                    v2.conv_weights[m->transposed](&operation, cm_dnnl_algorithm(m), m->operands[0],
+                                                   m->operands[1], m->operands[2], m->operands[3],
+                                                   w->stride, m->holes, w->pad_begin, w->pad_end),
+                    &operation);
+}
+
+static int matmul(struct cm_dnnl_making *m)
+{
+    union operation operation;
+
+    return describe(
+        m, v2.matmul(&operation, m->operands[0], m->operands[1], m->operands[2], m->operands[3]),
+        &operation);
+}
+
+static int pool(struct cm_dnnl_making *m)
+{
+    const struct cm_dnnl_window *w = m->window;
+    union operation operation;
+
+    return describe(m,
+                    v2.pool(&operation, DNNL_FORWARD_INFERENCE, m->kind, m->operands[0],
+                            m->operands[1], w->stride, w->kernel, m->holes, w->pad_begin,
+                            w->pad_end),
+                    &operation);
+}
+
+static int batch_norm(struct cm_dnnl_making *m)
 {
     enum { USE_GLOBAL_STATS = 1, USE_SCALE = 8, USE_SHIFT = 16 };
+    const struct cm_dnnl_batch_norm *norm = m->asked;
     union operation operation;
 
-    return describe(making,
-                    v2.batch_norm(&operation, DNNL_FORWARD_INFERENCE, x, norm->epsilon,
+    return describe(m,
+                    v2.batch_norm(&operation, DNNL_FORWARD_INFERENCE, m->operands[0], norm->epsilon,
                                   USE_GLOBAL_STATS | USE_SCALE | USE_SHIFT),
                     &operation);
 }
 
-static int lrn(struct cm_dnnl_making *making, const struct cm_dnnl_lrn *asked,
-               const struct dnnl_memory_desc *x)
+static int lrn(struct cm_dnnl_making *m)
 {
+    const struct cm_dnnl_lrn *asked = m->asked;
     union operation operation;
 
-    return describe(making,
-                    v2.lrn(&operation, DNNL_FORWARD_INFERENCE, DNNL_LRN_ACROSS_CHANNELS, x,
-                           asked->size, asked->alpha, asked->beta, asked->bias),
+    return describe(m,
+                    v2.lrn(&operation, DNNL_FORWARD_INFERENCE, DNNL_LRN_ACROSS_CHANNELS,
+                           m->operands[0], asked->size, asked->alpha, asked->beta, asked->bias),
                     &operation);
 }
 
-static int binary(struct cm_dnnl_making *making, int kind,
-                  const struct dnnl_memory_desc *const operands[2])
+static int binary(struct cm_dnnl_making *m)
 {
     union operation operation;
 
-    return describe(making, v2.binary(&operation, kind, operands[0], operands[1], operands[0]),
+    return describe(m,
+                    v2.binary(&operation, m->kind, m->operands[0], m->operands[1], m->operands[0]),
                     &operation);
 }
 
-static int concat(struct cm_dnnl_making *making, int axis, int count,
-                  const struct dnnl_memory_desc *const *from, const struct dnnl_memory_desc *to)
+static int concat(struct cm_dnnl_making *m)
 {
+    const int count = m->n_operands - 1;
     struct dnnl_memory_desc *all = cm_calloc((size_t)count, sizeof *all);
 
     if (!all)
         return DNNL_OUT_OF_MEMORY;
     for (int i = 0; i < count; i++)
-        all[i] = *from[i];
-    const int status = v2.concat(&making->desc, to, count, axis, all, making->attr, making->engine);
+        all[i] = *m->operands[i];
+    const int status = v2.concat(&m->desc, m->operands[count], count, *(const int *)m->asked, all,
+                                 m->attr, m->engine);
     cm_free(all);
     return status;
 }
@@ -332,13 +305,13 @@ const struct cm_dnnl_major cm_dnnl_v2 = {
     .arrangement = arrangement,
     .append_function = append_function,
     .append_sum = append_sum,
-    .conv = conv,
-    .conv_data = conv_data,
-    .conv_weights = conv_weights,
-    .matmul = matmul,
-    .pool = pool,
-    .batch_norm = batch_norm,
-    .lrn = lrn,
-    .binary = binary,
-    .concat = concat,
+    .describe = {[CM_DNNL_CONV] = conv,
+                 [CM_DNNL_CONV_DATA] = conv_data,
+                 [CM_DNNL_CONV_WEIGHTS] = conv_weights,
+                 [CM_DNNL_MATMUL] = matmul,
+                 [CM_DNNL_POOLING] = pool,
+                 [CM_DNNL_BATCH_NORM] = batch_norm,
+                 [CM_DNNL_LOCAL_NORM] = lrn,
+                 [CM_DNNL_BINARY] = binary,
+                 [CM_DNNL_CONCAT] = concat},
 };

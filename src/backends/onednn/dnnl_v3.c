@@ -14,38 +14,24 @@ static struct {
     int (*query)(const struct dnnl_memory_desc *, int what, void *out);
     int (*append_eltwise)(struct dnnl_post_ops *, int kind, float alpha, float beta);
     int (*append_sum)(struct dnnl_post_ops *, float scale, int32_t zero_point, int type);
-    int (*conv)(struct dnnl_primitive_desc **, struct dnnl_engine *, int direction, int algorithm,
-                const struct dnnl_memory_desc *x, const struct dnnl_memory_desc *weights,
-                const struct dnnl_memory_desc *bias, const struct dnnl_memory_desc *y,
-                const int64_t *strides, const int64_t *holes, const int64_t *pad_begin,
-                const int64_t *pad_end, const struct dnnl_primitive_attr *);
-    int (*deconv)(struct dnnl_primitive_desc **, struct dnnl_engine *, int direction, int algorithm,
-                  const struct dnnl_memory_desc *x, const struct dnnl_memory_desc *weights,
-                  const struct dnnl_memory_desc *bias, const struct dnnl_memory_desc *y,
-                  const int64_t *strides, const int64_t *holes, const int64_t *pad_begin,
-                  const int64_t *pad_end, const struct dnnl_primitive_attr *);
-    int (*conv_data)(struct dnnl_primitive_desc **, struct dnnl_engine *, int algorithm,
-                     const struct dnnl_memory_desc *dx, const struct dnnl_memory_desc *weights,
-                     const struct dnnl_memory_desc *dy, const int64_t *strides,
-                     const int64_t *holes, const int64_t *pad_begin, const int64_t *pad_end,
-                     const struct dnnl_primitive_desc *hint, const struct dnnl_primitive_attr *);
-    int (*deconv_data)(struct dnnl_primitive_desc **, struct dnnl_engine *, int algorithm,
-                       const struct dnnl_memory_desc *dx, const struct dnnl_memory_desc *weights,
-                       const struct dnnl_memory_desc *dy, const int64_t *strides,
-                       const int64_t *holes, const int64_t *pad_begin, const int64_t *pad_end,
-                       const struct dnnl_primitive_desc *hint, const struct dnnl_primitive_attr *);
-    int (*conv_weights)(struct dnnl_primitive_desc **, struct dnnl_engine *, int algorithm,
-                        const struct dnnl_memory_desc *x, const struct dnnl_memory_desc *dw,
-                        const struct dnnl_memory_desc *db, const struct dnnl_memory_desc *dy,
-                        const int64_t *strides, const int64_t *holes, const int64_t *pad_begin,
-                        const int64_t *pad_end, const struct dnnl_primitive_desc *hint,
-                        const struct dnnl_primitive_attr *);
-    int (*deconv_weights)(struct dnnl_primitive_desc **, struct dnnl_engine *, int algorithm,
-                          const struct dnnl_memory_desc *x, const struct dnnl_memory_desc *dw,
-                          const struct dnnl_memory_desc *db, const struct dnnl_memory_desc *dy,
-                          const int64_t *strides, const int64_t *holes, const int64_t *pad_begin,
-                          const int64_t *pad_end, const struct dnnl_primitive_desc *hint,
-                          const struct dnnl_primitive_attr *);
+    /* Of a convolution, of a transposed one. */
+    int (*conv[2])(struct dnnl_primitive_desc **, struct dnnl_engine *, int direction,
+                   int algorithm, const struct dnnl_memory_desc *x,
+                   const struct dnnl_memory_desc *weights, const struct dnnl_memory_desc *bias,
+                   const struct dnnl_memory_desc *y, const int64_t *strides, const int64_t *holes,
+                   const int64_t *pad_begin, const int64_t *pad_end,
+                   const struct dnnl_primitive_attr *);
+    int (*conv_data[2])(struct dnnl_primitive_desc **, struct dnnl_engine *, int algorithm,
+                        const struct dnnl_memory_desc *dx, const struct dnnl_memory_desc *weights,
+                        const struct dnnl_memory_desc *dy, const int64_t *strides,
+                        const int64_t *holes, const int64_t *pad_begin, const int64_t *pad_end,
+                        const struct dnnl_primitive_desc *hint, const struct dnnl_primitive_attr *);
+    int (*conv_weights[2])(struct dnnl_primitive_desc **, struct dnnl_engine *, int algorithm,
+                           const struct dnnl_memory_desc *x, const struct dnnl_memory_desc *dw,
+                           const struct dnnl_memory_desc *db, const struct dnnl_memory_desc *dy,
+                           const int64_t *strides, const int64_t *holes, const int64_t *pad_begin,
+                           const int64_t *pad_end, const struct dnnl_primitive_desc *hint,
+                           const struct dnnl_primitive_attr *);
     int (*matmul)(struct dnnl_primitive_desc **, struct dnnl_engine *,
                   const struct dnnl_memory_desc *a, const struct dnnl_memory_desc *b,
                   const struct dnnl_memory_desc *bias, const struct dnnl_memory_desc *y,
@@ -77,12 +63,12 @@ static const struct cm_symbol symbols[] = {
     {"dnnl_memory_desc_query", &v3.query},
     {"dnnl_post_ops_append_eltwise", &v3.append_eltwise},
     {"dnnl_post_ops_append_sum", &v3.append_sum},
-    {"dnnl_convolution_forward_primitive_desc_create", &v3.conv},
-    {"dnnl_deconvolution_forward_primitive_desc_create", &v3.deconv},
-    {"dnnl_convolution_backward_data_primitive_desc_create", &v3.conv_data},
-    {"dnnl_deconvolution_backward_data_primitive_desc_create", &v3.deconv_data},
-    {"dnnl_convolution_backward_weights_primitive_desc_create", &v3.conv_weights},
-    {"dnnl_deconvolution_backward_weights_primitive_desc_create", &v3.deconv_weights},
+    {"dnnl_convolution_forward_primitive_desc_create", &v3.conv[0]},
+    {"dnnl_deconvolution_forward_primitive_desc_create", &v3.conv[1]},
+    {"dnnl_convolution_backward_data_primitive_desc_create", &v3.conv_data[0]},
+    {"dnnl_deconvolution_backward_data_primitive_desc_create", &v3.conv_data[1]},
+    {"dnnl_convolution_backward_weights_primitive_desc_create", &v3.conv_weights[0]},
+    {"dnnl_deconvolution_backward_weights_primitive_desc_create", &v3.conv_weights[1]},
     {"dnnl_matmul_primitive_desc_create", &v3.matmul},
     {"dnnl_pooling_forward_primitive_desc_create", &v3.pool},
     {"dnnl_batch_normalization_forward_primitive_desc_create", &v3.batch_norm},
@@ -196,99 +182,79 @@ static int append_sum(struct dnnl_post_ops *posts)
 
 /* ---- primitives ---- */
 
-static void set_holes(const struct cm_dnnl_window *w, int64_t *holes)
+static int conv(struct cm_dnnl_making *m)
 {
-    for (int i = 0; i < w->rank; i++)
-        holes[i] = w->dilation[i] - 1;
+    const struct cm_dnnl_window *w = m->window;
+
+    return v3.conv[m->transposed](&m->desc, m->engine, DNNL_FORWARD_INFERENCE, cm_dnnl_algorithm(m),
+                                  m->operands[0], m->operands[1], m->operands[2], m->operands[3],
+                                  w->stride, m->holes, w->pad_begin, w->pad_end, m->attr);
 }
 
-static int algorithm(bool transposed)
+static int conv_data(struct cm_dnnl_making *m)
 {
-    return transposed ? DNNL_DECONVOLUTION_DIRECT : DNNL_CONVOLUTION_DIRECT;
+    const struct cm_dnnl_window *w = m->window;
+
+    return v3.conv_data[m->transposed](&m->desc, m->engine, cm_dnnl_algorithm(m), m->operands[0],
+                                       m->operands[1], m->operands[2], w->stride, m->holes,
+                                       w->pad_begin, w->pad_end, NULL, m->attr);
 }
 
-static int conv(struct cm_dnnl_making *making, const struct cm_dnnl_conv *asked, bool transposed,
-                const struct dnnl_memory_desc *const operands[4])
+static int conv_weights(struct cm_dnnl_making *m)
 {
-    const struct cm_dnnl_window *w = &asked->window;
-    dnnl_dims holes;
+    const struct cm_dnnl_window *w = m->window;
 
-    set_holes(w, holes);
-    return (transposed ? v3.deconv : v3.conv)(&making->desc, making->engine, DNNL_FORWARD_INFERENCE,
-                                              algorithm(transposed), operands[0], operands[1],
-                                              operands[2], operands[3], w->stride, holes,
-                                              w->pad_begin, w->pad_end, making->attr);
+    return v3.conv_weights[m->transposed](&m->desc, m->engine, cm_dnnl_algorithm(m), m->operands[0],
+                                          m->operands[1], m->operands[2], m->operands[3], w->stride,
+                                          m->holes, w->pad_begin, w->pad_end, NULL, m->attr);
 }
 
-static int conv_data(struct cm_dnnl_making *making, const struct cm_dnnl_conv_grad *grad,
-                     const struct dnnl_memory_desc *const operands[3])
+static int matmul(struct cm_dnnl_making *m)
 {
-    const struct cm_dnnl_window *w = &grad->window;
-    dnnl_dims holes;
-
-    set_holes(w, holes);
-    return (grad->transposed ? v3.deconv_data : v3.conv_data)(
-        &making->desc, making->engine, algorithm(grad->transposed), operands[0], operands[1],
-        operands[2], w->stride, holes, w->pad_begin, w->pad_end, NULL, making->attr);
+    return v3.matmul(&m->desc, m->engine, m->operands[0], m->operands[1], m->operands[2],
+                     m->operands[3], m->attr);
 }
 
-static int conv_weights(struct cm_dnnl_making *making, const struct cm_dnnl_conv_grad *grad,
-                        const struct dnnl_memory_desc *const operands[4])
+static int pool(struct cm_dnnl_making *m)
 {
-    const struct cm_dnnl_window *w = &grad->window;
-    dnnl_dims holes;
+    const struct cm_dnnl_window *w = m->window;
 
-    set_holes(w, holes);
-    return (grad->transposed ? v3.deconv_weights : v3.conv_weights)(
-        &making->desc, making->engine, algorithm(grad->transposed), operands[0], operands[1],
-        operands[2], operands[3], w->stride, holes, w->pad_begin, w->pad_end, NULL, making->attr);
+    return v3.pool(&m->desc, m->engine, DNNL_FORWARD_INFERENCE, m->kind, m->operands[0],
+                   m->operands[1], w->stride, w->kernel, m->holes, w->pad_begin, w->pad_end,
+                   m->attr);
 }
 
-static int matmul(struct cm_dnnl_making *making, const struct dnnl_memory_desc *const operands[4])
-{
-    return v3.matmul(&making->desc, making->engine, operands[0], operands[1], operands[2],
-                     operands[3], making->attr);
-}
-
-static int pool(struct cm_dnnl_making *making, const struct cm_dnnl_pool *asked, int kind,
-                const struct dnnl_memory_desc *const operands[2])
-{
-    const struct cm_dnnl_window *w = &asked->window;
-    dnnl_dims holes;
-
-    set_holes(w, holes);
-    return v3.pool(&making->desc, making->engine, DNNL_FORWARD_INFERENCE, kind, operands[0],
-                   operands[1], w->stride, w->kernel, holes, w->pad_begin, w->pad_end,
-                   making->attr);
-}
-
-static int batch_norm(struct cm_dnnl_making *making, const struct cm_dnnl_batch_norm *norm,
-                      const struct dnnl_memory_desc *x)
+static int batch_norm(struct cm_dnnl_making *m)
 {
     enum { USE_GLOBAL_STATS = 1, USE_SCALE = 2, USE_SHIFT = 4 };
+    const struct cm_dnnl_batch_norm *norm = m->asked;
 
-    return v3.batch_norm(&making->desc, making->engine, DNNL_FORWARD_INFERENCE, x, x, norm->epsilon,
-                         USE_GLOBAL_STATS | USE_SCALE | USE_SHIFT, making->attr);
+    return v3.batch_norm(&m->desc, m->engine, DNNL_FORWARD_INFERENCE, m->operands[0],
+                         m->operands[0], norm->epsilon, USE_GLOBAL_STATS | USE_SCALE | USE_SHIFT,
+                         m->attr);
 }
 
-static int lrn(struct cm_dnnl_making *making, const struct cm_dnnl_lrn *asked,
-               const struct dnnl_memory_desc *x)
+static int lrn(struct cm_dnnl_making *m)
 {
-    return v3.lrn(&making->desc, making->engine, DNNL_FORWARD_INFERENCE, DNNL_LRN_ACROSS_CHANNELS,
-                  x, x, asked->size, asked->alpha, asked->beta, asked->bias, making->attr);
+    const struct cm_dnnl_lrn *asked = m->asked;
+
+    return v3.lrn(&m->desc, m->engine, DNNL_FORWARD_INFERENCE, DNNL_LRN_ACROSS_CHANNELS,
+                  m->operands[0], m->operands[0], asked->size, asked->alpha, asked->beta,
+                  asked->bias, m->attr);
 }
 
-static int binary(struct cm_dnnl_making *making, int kind,
-                  const struct dnnl_memory_desc *const operands[2])
+static int binary(struct cm_dnnl_making *m)
 {
-    return v3.binary(&making->desc, making->engine, kind, operands[0], operands[1], operands[0],
-                     making->attr);
+    return v3.binary(&m->desc, m->engine, m->kind, m->operands[0], m->operands[1], m->operands[0],
+                     m->attr);
 }
 
-static int concat(struct cm_dnnl_making *making, int axis, int count,
-                  const struct dnnl_memory_desc *const *from, const struct dnnl_memory_desc *to)
+static int concat(struct cm_dnnl_making *m)
 {
-    return v3.concat(&making->desc, making->engine, to, count, axis, from, making->attr);
+    const int count = m->n_operands - 1;
+
+    return v3.concat(&m->desc, m->engine, m->operands[count], count, *(const int *)m->asked,
+                     m->operands, m->attr);
 }
 
 const struct cm_dnnl_major cm_dnnl_v3 = {
@@ -304,13 +270,13 @@ const struct cm_dnnl_major cm_dnnl_v3 = {
     .arrangement = arrangement,
     .append_function = append_function,
     .append_sum = append_sum,
-    .conv = conv,
-    .conv_data = conv_data,
-    .conv_weights = conv_weights,
-    .matmul = matmul,
-    .pool = pool,
-    .batch_norm = batch_norm,
-    .lrn = lrn,
-    .binary = binary,
-    .concat = concat,
+    .describe = {[CM_DNNL_CONV] = conv,
+                 [CM_DNNL_CONV_DATA] = conv_data,
+                 [CM_DNNL_CONV_WEIGHTS] = conv_weights,
+                 [CM_DNNL_MATMUL] = matmul,
+                 [CM_DNNL_POOLING] = pool,
+                 [CM_DNNL_BATCH_NORM] = batch_norm,
+                 [CM_DNNL_LOCAL_NORM] = lrn,
+                 [CM_DNNL_BINARY] = binary,
+                 [CM_DNNL_CONCAT] = concat},
 };
