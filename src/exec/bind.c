@@ -177,6 +177,7 @@ static bool takes(struct cm_bound_step *bound, const struct cm_kernel *kernel,
     struct cm_error why, *const err = bound->call.err;
     bool taken = false;
     bound->call.err = &why;
+    bound->call.arg = kernel->arg;
     for (int tries = 0; tries < 2; tries++) {
         why.status = CM_OK;
         why.text[0] = 0;

@@ -365,6 +365,7 @@ static enum cm_status run_kernel(struct cm_context *context, struct cm_bound_ste
     struct cm_tensor **out = outputs(bound);
     struct cm_tensor **plain = CM_NEW_ARRAY(bound->arena, struct cm_tensor *, (size_t)step->n_out);
     bound->kernel = prepared->kernel->backend->name;
+    bound->call.arg = prepared->kernel->arg;
     CM_TRY(bring_inputs(context, bound, prepared, err));
     CM_TRY(take_scratch(context, bound, prepared->scratch_size, err));
     enum cm_status status = CM_OK;

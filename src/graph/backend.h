@@ -26,6 +26,7 @@ struct cm_kernel {
     cm_run_fn *run;
     cm_share_fn *share; /* absent: as the operator says */
     enum cm_layout_rule layouts;
+    const void *arg; /* what differs within a family: call->arg */
     /* Both or neither. The work is a number of pieces, in any order and on any thread, that cannot
      * fail: run does them all, and pieces of several calls may be run as one parallel loop. Asked
      * to check, run_pieces says whether every float it wrote is finite. */

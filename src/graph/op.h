@@ -341,6 +341,8 @@ struct cm_call {
      * from cm_malloc. */
     const struct cm_datum *const *in_datum;
     struct cm_datum *const *out_datum;
+    const void
+        *arg;      /* that of the kernel of a backend, see struct cm_kernel; NULL: the operator's */
     void *state;   /* what prepare made with cm_call_state */
     void *scratch; /* what prepare asked for with cm_call_scratch, or cm_no_scratch; contents mean
                       nothing */

@@ -7,12 +7,8 @@
 #include "base/parallel.h"
 #include "graph/backend.h"
 
-/* Where operands are; -1: the operator has none. */
-struct operands {
-    int x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias;
-};
-static const struct operands integer = {0, -1, 2, 1, -1, 3, -1, -1, -1};
-static const struct operands quantized = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+static const struct cm_int8_operands integer = {0, -1, 2, 1, -1, 3, -1, -1, -1};
+static const struct cm_int8_operands quantized = {0, 1, 2, 3, 4, 5, 6, 7, 8};
 
 enum {
     POINTERS = 2048,   /* of one chunk */
@@ -24,7 +20,7 @@ enum {
 };
 
 struct int8_conv {
-    const struct operands *at;
+    const struct cm_int8_operands *at;
     struct cm_int8_window window;
     struct cm_int8_packing packing;
     struct cm_int8_image x_image, y_image;
@@ -36,81 +32,45 @@ struct int8_conv {
     size_t offsets, zeros, scales, outside, flipped; /* places in scratch, in bytes */
 };
 
-static const struct cm_tensor *operand(const struct cm_call *call, int i)
+static bool accepts(struct cm_call *call)
 {
-    return i >= 0 && i < call->n_in ? call->in[i] : NULL;
-}
-
-static bool is_byte(enum cm_dtype type)
-{
-    return type == CM_UINT8 || type == CM_INT8;
-}
-
-static bool accepts(struct cm_call *call, const struct operands *at)
-{
-    const struct cm_tensor *x = call->in[at->x], *w = call->in[at->w], *y = call->out[0];
-    const int per_channel[2] = {at->w_scale, at->w_zero};
-    const int single[4] = {at->x_scale, at->x_zero, at->y_scale, at->y_zero};
+    const struct cm_int8_operands *at = call->arg;
+    const int per_channel[2] = {at->b_scale, at->b_zero};
     struct cm_int8_window window;
-    if (!is_byte(x->type) || !is_byte(w->type))
-        return cm_call_decline_type(call, is_byte(x->type) ? w : x);
-    if (y->type != CM_INT32 && !is_byte(y->type))
-        return cm_call_decline_type(call, y);
-    if (cm_tensor_count(y) == 0 || cm_tensor_count(x) == 0 || cm_tensor_count(w) == 0)
-        return cm_call_decline(call, "an operand or the result is empty");
-    if (!cm_int8_window_read(call, &x->shape, w->shape.dims + 2, &window))
+    if (!cm_int8_accepts(call, at))
+        return false;
+    const struct cm_shape *w = &call->in[at->b]->shape;
+    if (!cm_int8_window_read(call, &call->in[at->a]->shape, w->dims + 2, &window))
         return false;
     if (window.taps > MOST_TAPS)
         return cm_call_decline(call, "the kernel has more than %d elements", MOST_TAPS);
     for (int i = 0; i < 2; i++) {
-        const struct cm_tensor *p = operand(call, per_channel[i]);
-        if (p && cm_tensor_count(p) != 1 && cm_tensor_count(p) != w->shape.dims[0])
+        const struct cm_tensor *p = cm_int8_operand(call, per_channel[i]);
+        if (p && cm_tensor_count(p) != 1 && cm_tensor_count(p) != w->dims[0])
             return cm_call_decline(call, "operand %d is not one number for each channel",
                                    per_channel[i]);
-    }
-    for (int i = 0; i < 4; i++) {
-        const struct cm_tensor *p = operand(call, single[i]);
-        if (p && cm_tensor_count(p) != 1)
-            return cm_call_decline(call, "operand %d is not one number", single[i]);
     }
     return true;
 }
 
-/* The zero point of a channel's weights as they are packed. */
-static int32_t weight_zero(const struct cm_tensor *zero, bool is_unsigned, int64_t channel)
-{
-    const int32_t z =
-        zero ? (int32_t)cm_tensor_int(zero, cm_tensor_count(zero) == 1 ? 0 : channel) : 0;
-    return is_unsigned ? z - 128 : z;
-}
-
 /* Are all zero points of the weights 0 as they are packed, whatever the run? */
-static bool is_centered(const struct cm_call *call, const struct operands *at)
+static bool is_centered(const struct cm_call *call, const struct cm_int8_operands *at)
 {
-    const struct cm_tensor *zero = operand(call, at->w_zero);
-    const bool is_unsigned = call->in[at->w]->type == CM_UINT8;
+    const struct cm_tensor *zero = cm_int8_operand(call, at->b_zero);
+    const bool is_unsigned = call->in[at->b]->type == CM_UINT8;
     if (!zero)
         return !is_unsigned;
     if (!zero->data)
         return false;
     for (int64_t i = 0; i < cm_tensor_count(zero); i++)
-        if (weight_zero(zero, is_unsigned, i))
+        if (cm_int8_zero_of(zero, is_unsigned, i))
             return false;
     return true;
 }
 
-static bool reserve(int64_t count, int64_t each, enum cm_dtype type, size_t *end, size_t *at)
-{
-    size_t bytes;
-    int64_t all;
-    *at = *end;
-    return cm_dim_mul(count, each, &all) && cm_dtype_bytes(type, all, &bytes) &&
-           bytes < SIZE_MAX / 2 && cm_size_add(*end, cm_round_up(bytes, CM_TENSOR_ALIGNMENT), end);
-}
-
 static void plan_weights(const struct cm_call *call, struct int8_conv *p)
 {
-    const struct cm_shape *w = &call->in[p->at->w]->shape;
+    const struct cm_shape *w = &call->in[p->at->b]->shape;
     const int64_t depth = w->dims[1], taps = p->window.taps;
     const bool few = depth < FEW_CHANNELS || depth % 4;
     p->alone = depth == 1 && p->results == 1 && is_centered(call, p->at);
@@ -122,7 +82,7 @@ static void plan_weights(const struct cm_call *call, struct int8_conv *p)
                                           .column_stride = depth * taps,
                                           .depth_stride = taps,
                                           .tap_stride = 1,
-                                          .is_unsigned = call->in[p->at->w]->type == CM_UINT8};
+                                          .is_unsigned = call->in[p->at->b]->type == CM_UINT8};
     p->packing.dense = p->groups == 1 && few && taps > 1 && depth * taps <= COPIED / CM_INT8_ROWS;
     if (p->alone) {
         p->packing.by_tap = true;
@@ -148,9 +108,10 @@ static void plan_units(struct int8_conv *p)
     p->column_units = (p->packing.columns + p->columns - 1) / p->columns;
 }
 
-static enum cm_status prepare(struct cm_call *call, const struct operands *at)
+static enum cm_status prepare(struct cm_call *call)
 {
-    const struct cm_tensor *x = call->in[at->x], *w = call->in[at->w];
+    const struct cm_int8_operands *at = call->arg;
+    const struct cm_tensor *x = call->in[at->a], *w = call->in[at->b];
     struct int8_conv *p = cm_call_state(call, sizeof *p);
     size_t end = 0;
     p->at = at;
@@ -165,16 +126,16 @@ static enum cm_status prepare(struct cm_call *call, const struct operands *at)
     if (!cm_int8_packing_init(&p->packing))
         return cm_call_fail(call, CM_LIMIT, "its weights are too large");
     plan_units(p);
-    if (!reserve(p->packing.listed, p->groups, CM_INT32, &end, &p->offsets) ||
-        !reserve(p->packing.listed, p->groups, CM_INT32, &end, &p->zeros) ||
-        !reserve(p->packing.listed, p->groups, CM_FLOAT, &end, &p->scales) ||
-        !reserve(p->channels + CM_INT8_WIDTH, 1, CM_UINT8, &end, &p->outside) ||
-        !reserve(p->flips ? cm_tensor_count(x) : 0, 1, CM_UINT8, &end, &p->flipped))
+    if (!cm_int8_reserve(p->packing.listed, p->groups, CM_INT32, &end, &p->offsets) ||
+        !cm_int8_reserve(p->packing.listed, p->groups, CM_INT32, &end, &p->zeros) ||
+        !cm_int8_reserve(p->packing.listed, p->groups, CM_FLOAT, &end, &p->scales) ||
+        !cm_int8_reserve(p->channels + CM_INT8_WIDTH, 1, CM_UINT8, &end, &p->outside) ||
+        !cm_int8_reserve(p->flips ? cm_tensor_count(x) : 0, 1, CM_UINT8, &end, &p->flipped))
         return cm_call_fail(call, CM_LIMIT, "its image is too large");
     cm_call_scratch(call, end);
     cm_int8_image_init(&p->x_image, &x->shape);
-    cm_call_want_layout(call, at->x, &p->x_image.layout);
-    cm_call_want_layout(call, at->w, &p->packing.layout);
+    cm_call_want_layout(call, at->a, &p->x_image.layout);
+    cm_call_want_layout(call, at->b, &p->packing.layout);
     if (call->out[0]->type != CM_INT32) {
         cm_int8_image_init(&p->y_image, &call->out[0]->shape);
         cm_call_give_layout(call, 0, &p->y_image.layout);
@@ -257,7 +218,7 @@ static void multiply_columns(const struct conv_job *job, const struct some_resul
     finish.scales += group * p->packing.listed;
     struct cm_int8_block block = {
         .packing = &p->packing,
-        .packed = (const char *)job->call->in[p->at->w]->data + group * p->packing.batch_bytes,
+        .packed = (const char *)job->call->in[p->at->b]->data + group * p->packing.batch_bytes,
         .finish = &finish,
         .a = some->pointers,
         .rows = some->count,
@@ -320,9 +281,10 @@ static void conv_units(void *arg, int64_t begin, int64_t end)
 static bool list_channels(const struct cm_call *call, const struct int8_conv *p, int32_t *zeros,
                           float *scales)
 {
-    const struct operands *at = p->at;
-    const struct cm_tensor *w_scale = operand(call, at->w_scale), *zero = operand(call, at->w_zero);
-    const float x_scale = w_scale ? *(const float *)call->in[at->x_scale]->data : 1;
+    const struct cm_int8_operands *at = p->at;
+    const struct cm_tensor *w_scale = cm_int8_operand(call, at->b_scale),
+                           *zero = cm_int8_operand(call, at->b_zero);
+    const float x_scale = w_scale ? *(const float *)call->in[at->a_scale]->data : 1;
     const float y_scale = w_scale ? *(const float *)call->in[at->y_scale]->data : 1;
     const int64_t step = w_scale && cm_tensor_count(w_scale) != 1;
     int32_t any = 0;
@@ -333,7 +295,7 @@ static bool list_channels(const struct cm_call *call, const struct int8_conv *p,
         scales[i] = 0;
         if (column >= p->packing.columns)
             continue;
-        zeros[i] = weight_zero(zero, p->packing.is_unsigned, channel);
+        zeros[i] = cm_int8_zero_of(zero, p->packing.is_unsigned, channel);
         any |= zeros[i];
         if (w_scale)
             scales[i] = x_scale * ((const float *)w_scale->data)[channel * step] / y_scale;
@@ -344,16 +306,17 @@ static bool list_channels(const struct cm_call *call, const struct int8_conv *p,
 static enum cm_status run(struct cm_call *call)
 {
     const struct int8_conv *p = call->state;
-    const struct operands *at = p->at;
-    const struct cm_tensor *x_zero = operand(call, at->x_zero), *bias = operand(call, at->bias);
-    const struct cm_tensor *y_zero = operand(call, at->y_zero);
+    const struct cm_int8_operands *at = p->at;
+    const struct cm_tensor *x_zero = cm_int8_operand(call, at->a_zero),
+                           *bias = cm_int8_operand(call, at->bias);
+    const struct cm_tensor *y_zero = cm_int8_operand(call, at->y_zero);
     char *scratch = call->scratch;
     int32_t *offsets = (int32_t *)(void *)(scratch + p->offsets);
     int32_t *zeros = (int32_t *)(void *)(scratch + p->zeros);
     float *scales = (float *)(void *)(scratch + p->scales);
     uint8_t *outside = (uint8_t *)scratch + p->outside;
     const int32_t zero = (x_zero ? (int32_t)cm_tensor_int(x_zero, 0) : 0) + (p->flips ? 128 : 0);
-    struct conv_job job = {.call = call, .p = p, .x = call->in[at->x]->data, .outside = outside};
+    struct conv_job job = {.call = call, .p = p, .x = call->in[at->a]->data, .outside = outside};
     job.finish = (struct cm_int8_finish){.type = call->out[0]->type,
                                          .offsets = offsets,
                                          .scales = scales,
@@ -362,33 +325,23 @@ static enum cm_status run(struct cm_call *call)
         job.finish.zeros = zeros;
     for (int64_t g = 0; g < p->groups; g++)
         cm_int8_offsets(&p->packing,
-                        (const char *)call->in[at->w]->data + g * p->packing.batch_bytes, zero,
+                        (const char *)call->in[at->b]->data + g * p->packing.batch_bytes, zero,
                         job.finish.zeros ? zeros + g * p->packing.listed : NULL,
                         bias ? (const int32_t *)bias->data + g * p->packing.columns : NULL,
                         offsets + g * p->packing.listed);
     memset(outside, zero, (size_t)p->channels + CM_INT8_WIDTH);
     if (p->flips) {
         uint8_t *flipped = (uint8_t *)scratch + p->flipped;
-        cm_int8_flip(cm_tensor_count(call->in[at->x]), job.x, flipped);
+        cm_int8_flip(cm_tensor_count(call->in[at->a]), job.x, flipped);
         job.x = flipped;
     }
     cm_parallel(p->images * p->chunks * p->column_units, 1, conv_units, &job);
     return CM_OK;
 }
 
-#define DEFINE_KERNEL(at)                                                                          \
-    static bool at##_accepts(struct cm_call *call)                                                 \
-    {                                                                                              \
-        return accepts(call, &at);                                                                 \
-    }                                                                                              \
-    static enum cm_status at##_prepare(struct cm_call *call)                                       \
-    {                                                                                              \
-        return prepare(call, &at);                                                                 \
-    }
-DEFINE_KERNEL(integer)
-DEFINE_KERNEL(quantized)
+#define CONVOLUTION                                                                                \
+    .label = "int8 convolution", .accepts = accepts, .prepare = prepare, .run = run,               \
+    .layouts = CM_LAYOUT_CHOSEN
 
-CM_KERNEL(cpu, ConvInteger, .label = "int8 convolution", .accepts = integer_accepts,
-          .prepare = integer_prepare, .run = run, .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL(cpu, QLinearConv, .label = "int8 convolution", .accepts = quantized_accepts,
-          .prepare = quantized_prepare, .run = run, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(cpu, ConvInteger, CONVOLUTION, .arg = &integer);
+CM_KERNEL(cpu, QLinearConv, CONVOLUTION, .arg = &quantized);

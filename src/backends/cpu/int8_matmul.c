@@ -5,19 +5,15 @@
 #include "base/parallel.h"
 #include "graph/backend.h"
 
-/* Where operands are; -1: the operator has none. */
-struct operands {
-    int a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero;
-    int bias; /* is added to the scaled sums */
-};
-static const struct operands integer = {0, -1, 2, 1, -1, 3, -1, -1, -1};
-static const struct operands quantized = {0, 1, 2, 3, 4, 5, 6, 7, -1};
-static const struct operands to_float = {0, 2, 4, 1, 3, 5, -1, -1, 6};
+static const struct cm_int8_operands integer = {0, -1, 2, 1, -1, 3, -1, -1, -1};
+static const struct cm_int8_operands quantized = {0, 1, 2, 3, 4, 5, 6, 7, -1};
+/* The bias is added to the scaled sums. */
+static const struct cm_int8_operands to_float = {0, 2, 4, 1, 3, 5, -1, -1, 6};
 
 enum { UNIT_ROWS = 32, UNIT_COLUMNS = 128 };
 
 struct int8_matmul {
-    const struct operands *at;
+    const struct cm_int8_operands *at;
     struct cm_int8_packing packing;
     int64_t m, k, batches;
     bool flips;                                   /* the left operand is signed */
@@ -25,27 +21,10 @@ struct int8_matmul {
     int64_t row_units, column_units;
 };
 
-static const struct cm_tensor *operand(const struct cm_call *call, int i)
-{
-    return i >= 0 && i < call->n_in ? call->in[i] : NULL;
-}
-
-static bool is_byte(enum cm_dtype type)
-{
-    return type == CM_UINT8 || type == CM_INT8;
-}
-
-static bool accepts_one(struct cm_call *call, int i)
-{
-    const struct cm_tensor *p = operand(call, i);
-    return !p || cm_tensor_count(p) == 1 ||
-           cm_call_decline(call, "operand %d is not one number", i);
-}
-
 /* One number, or a row of one for each column. */
 static bool accepts_columns(struct cm_call *call, int i, int64_t columns)
 {
-    const struct cm_tensor *p = operand(call, i);
+    const struct cm_tensor *p = cm_int8_operand(call, i);
     if (!p || cm_tensor_count(p) == 1)
         return true;
     const struct cm_shape *shape = &p->shape;
@@ -53,45 +32,33 @@ static bool accepts_columns(struct cm_call *call, int i, int64_t columns)
            cm_call_decline(call, "operand %d is not one number for each column", i);
 }
 
-static bool accepts(struct cm_call *call, const struct operands *at)
+static bool accepts(struct cm_call *call)
 {
-    const struct cm_tensor *a = call->in[at->a], *b = call->in[at->b], *y = call->out[0];
-    if (!is_byte(a->type) || !is_byte(b->type))
-        return cm_call_decline_type(call, is_byte(a->type) ? b : a);
-    if (y->type != CM_INT32 && y->type != CM_FLOAT && !is_byte(y->type))
-        return cm_call_decline_type(call, y);
-    if (a->shape.rank < 2 || b->shape.rank < 2)
+    const struct cm_int8_operands *at = call->arg;
+    const struct cm_tensor *bias = cm_int8_operand(call, at->bias);
+    const struct cm_shape *a = &call->in[at->a]->shape, *b = &call->in[at->b]->shape;
+    const struct cm_shape *y = &call->out[0]->shape;
+    if (!cm_int8_accepts(call, at))
+        return false;
+    if (a->rank < 2 || b->rank < 2)
         return cm_call_decline(call, "one of the operands is a vector");
-    if (cm_tensor_count(y) == 0 || cm_tensor_count(a) == 0)
-        return cm_call_decline(call, "an operand or the result is empty");
-    const int64_t n = y->shape.dims[y->shape.rank - 1];
-    const int64_t batches = cm_shape_span(&b->shape, 0, b->shape.rank - 2);
-    if (batches != 1) {
-        bool same = a->shape.rank == b->shape.rank;
-        for (int i = 0; same && i < b->shape.rank - 2; i++)
-            same = a->shape.dims[i] == b->shape.dims[i];
+    const int64_t n = y->dims[y->rank - 1];
+    if (cm_shape_span(b, 0, b->rank - 2) != 1) {
+        bool same = a->rank == b->rank;
+        for (int i = 0; same && i < b->rank - 2; i++)
+            same = a->dims[i] == b->dims[i];
         if (!same)
             return cm_call_decline(call, "the batches are broadcast");
     }
-    const struct cm_tensor *bias = operand(call, at->bias);
     if (bias && bias->type != CM_FLOAT)
         return cm_call_decline_type(call, bias);
-    return accepts_one(call, at->a_zero) && accepts_one(call, at->a_scale) &&
-           accepts_one(call, at->y_scale) && accepts_one(call, at->y_zero) &&
-           accepts_columns(call, at->b_zero, n) && accepts_columns(call, at->b_scale, n) &&
+    return accepts_columns(call, at->b_zero, n) && accepts_columns(call, at->b_scale, n) &&
            accepts_columns(call, at->bias, n);
 }
 
-static bool reserve(int64_t count, enum cm_dtype type, size_t *end, size_t *at)
+static enum cm_status prepare(struct cm_call *call)
 {
-    size_t bytes;
-    *at = *end;
-    return cm_dtype_bytes(type, count, &bytes) && bytes < SIZE_MAX / 2 &&
-           cm_size_add(*end, cm_round_up(bytes, CM_TENSOR_ALIGNMENT), end);
-}
-
-static enum cm_status prepare(struct cm_call *call, const struct operands *at)
-{
+    const struct cm_int8_operands *at = call->arg;
     const struct cm_shape *a = &call->in[at->a]->shape, *b = &call->in[at->b]->shape;
     struct int8_matmul *p = cm_call_state(call, sizeof *p);
     size_t end = 0;
@@ -113,11 +80,11 @@ static enum cm_status prepare(struct cm_call *call, const struct operands *at)
     p->column_units = (n + UNIT_COLUMNS - 1) / UNIT_COLUMNS;
     const int64_t listed = (int64_t)cm_round_up((size_t)n, CM_INT8_WIDTH);
     if (!cm_int8_packing_init(&p->packing) ||
-        !reserve(listed * p->batches, CM_INT32, &end, &p->offsets) ||
-        !reserve(listed, CM_INT32, &end, &p->zeros) ||
-        !reserve(listed, CM_FLOAT, &end, &p->scales) ||
-        !reserve(listed, CM_FLOAT, &end, &p->bias) ||
-        !reserve(p->flips ? p->batches * p->m * p->k : 0, CM_UINT8, &end, &p->flipped))
+        !cm_int8_reserve(listed, p->batches, CM_INT32, &end, &p->offsets) ||
+        !cm_int8_reserve(listed, 1, CM_INT32, &end, &p->zeros) ||
+        !cm_int8_reserve(listed, 1, CM_FLOAT, &end, &p->scales) ||
+        !cm_int8_reserve(listed, 1, CM_FLOAT, &end, &p->bias) ||
+        !cm_int8_reserve(p->flips ? p->batches * p->m * p->k : 0, 1, CM_UINT8, &end, &p->flipped))
         return cm_call_fail(call, CM_LIMIT, "its matrices are too large");
     cm_call_scratch(call, end);
     cm_call_want_layout(call, at->b, &p->packing.layout);
@@ -135,10 +102,10 @@ static double element(const struct cm_tensor *p, int64_t column, double absent)
  */
 static void list_scales(const struct cm_call *call, const struct int8_matmul *p, float *to)
 {
-    const struct operands *at = p->at;
-    const struct cm_tensor *b_scale = operand(call, at->b_scale);
-    const float a_scale = (float)element(operand(call, at->a_scale), 0, 1);
-    const struct cm_tensor *y_scale = operand(call, at->y_scale);
+    const struct cm_int8_operands *at = p->at;
+    const struct cm_tensor *b_scale = cm_int8_operand(call, at->b_scale);
+    const float a_scale = (float)element(cm_int8_operand(call, at->a_scale), 0, 1);
+    const struct cm_tensor *y_scale = cm_int8_operand(call, at->y_scale);
     for (int64_t j = 0; j < p->packing.columns; j++) {
         to[j] = a_scale * (float)element(b_scale, j, 1);
         if (y_scale)
@@ -164,14 +131,14 @@ static void list_bias(const struct cm_tensor *bias, const struct int8_matmul *p,
 /* Zero points of the right operand as it is packed; false where all are 0. */
 static bool list_zeros(const struct cm_call *call, const struct int8_matmul *p, int32_t *to)
 {
-    const struct cm_tensor *zero = operand(call, p->at->b_zero);
-    const int32_t less = p->packing.is_unsigned ? 128 : 0;
+    const struct cm_tensor *zero = cm_int8_operand(call, p->at->b_zero);
+    const bool single = !zero || cm_tensor_count(zero) == 1;
+    const int32_t first = cm_int8_zero_of(zero, p->packing.is_unsigned, 0);
     int32_t any = 0;
     for (int64_t j = 0; j < p->packing.listed; j++) {
-        to[j] = j < p->packing.columns && zero && (j == 0 || cm_tensor_count(zero) != 1)
-                    ? (int32_t)element(zero, j, 0) - less
-                : j < p->packing.columns ? (zero ? to[0] : -less)
-                                         : 0;
+        to[j] = j >= p->packing.columns ? 0
+                : single                ? first
+                                        : cm_int8_zero_of(zero, p->packing.is_unsigned, j);
         any |= to[j];
     }
     return any != 0;
@@ -227,8 +194,8 @@ static void multiply_some(void *arg, int64_t begin, int64_t end)
 static enum cm_status run(struct cm_call *call)
 {
     const struct int8_matmul *p = call->state;
-    const struct operands *at = p->at;
-    const struct cm_tensor *bias = operand(call, at->bias);
+    const struct cm_int8_operands *at = p->at;
+    const struct cm_tensor *bias = cm_int8_operand(call, at->bias);
     char *scratch = call->scratch;
     int32_t *offsets = (int32_t *)(void *)(scratch + p->offsets);
     int32_t *zeros = (int32_t *)(void *)(scratch + p->zeros);
@@ -238,7 +205,7 @@ static enum cm_status run(struct cm_call *call)
                       .p = p,
                       .a = call->in[at->a]->data,
                       .y = call->out[0]->data,
-                      .y_width = is_byte(call->out[0]->type) ? 1 : 4};
+                      .y_width = cm_int8_is_byte(call->out[0]->type) ? 1 : 4};
     job.finish = (struct cm_int8_finish){.type = call->out[0]->type, .offsets = offsets};
     if (list_zeros(call, p, zeros))
         job.finish.zeros = zeros;
@@ -250,8 +217,9 @@ static enum cm_status run(struct cm_call *call)
         list_bias(bias, p, biases);
         job.finish.bias = biases;
     }
-    job.finish.zero = (float)element(operand(call, at->y_zero), 0, 0);
-    const int32_t zero_a = (int32_t)element(operand(call, at->a_zero), 0, 0) + (p->flips ? 128 : 0);
+    job.finish.zero = (float)element(cm_int8_operand(call, at->y_zero), 0, 0);
+    const int32_t zero_a =
+        (int32_t)element(cm_int8_operand(call, at->a_zero), 0, 0) + (p->flips ? 128 : 0);
     for (int64_t i = 0; i < p->batches; i++) {
         cm_int8_offsets(&p->packing,
                         (const char *)call->in[at->b]->data + i * p->packing.batch_bytes, zero_a,
@@ -266,23 +234,10 @@ static enum cm_status run(struct cm_call *call)
     return CM_OK;
 }
 
-#define DEFINE_KERNEL(at)                                                                          \
-    static bool at##_accepts(struct cm_call *call)                                                 \
-    {                                                                                              \
-        return accepts(call, &at);                                                                 \
-    }                                                                                              \
-    static enum cm_status at##_prepare(struct cm_call *call)                                       \
-    {                                                                                              \
-        return prepare(call, &at);                                                                 \
-    }
-DEFINE_KERNEL(integer)
-DEFINE_KERNEL(quantized)
-DEFINE_KERNEL(to_float)
+#define PRODUCT                                                                                    \
+    .label = "int8 product", .accepts = accepts, .prepare = prepare, .run = run,                   \
+    .layouts = CM_LAYOUT_CHOSEN
 
-CM_KERNEL(cpu, MatMulInteger, .label = "int8 product", .accepts = integer_accepts,
-          .prepare = integer_prepare, .run = run, .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL(cpu, QLinearMatMul, .label = "int8 product", .accepts = quantized_accepts,
-          .prepare = quantized_prepare, .run = run, .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL_IN(cpu, "com.microsoft", MatMulIntegerToFloat, .label = "int8 product",
-             .accepts = to_float_accepts, .prepare = to_float_prepare, .run = run,
-             .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(cpu, MatMulInteger, PRODUCT, .arg = &integer);
+CM_KERNEL(cpu, QLinearMatMul, PRODUCT, .arg = &quantized);
+CM_KERNEL_IN(cpu, "com.microsoft", MatMulIntegerToFloat, PRODUCT, .arg = &to_float);

@@ -143,6 +143,44 @@ bool cm_int8_packing_init(struct cm_int8_packing *p)
     return true;
 }
 
+/* ---- Operands ---- */
+
+static bool accepts_one(struct cm_call *call, int i)
+{
+    const struct cm_tensor *p = cm_int8_operand(call, i);
+    return !p || cm_tensor_count(p) == 1 ||
+           cm_call_decline(call, "operand %d is not one number", i);
+}
+
+bool cm_int8_accepts(struct cm_call *call, const struct cm_int8_operands *at)
+{
+    const struct cm_tensor *a = call->in[at->a], *b = call->in[at->b], *y = call->out[0];
+    if (!cm_int8_is_byte(a->type) || !cm_int8_is_byte(b->type))
+        return cm_call_decline_type(call, cm_int8_is_byte(a->type) ? b : a);
+    if (y->type != CM_INT32 && y->type != CM_FLOAT && !cm_int8_is_byte(y->type))
+        return cm_call_decline_type(call, y);
+    if (cm_tensor_count(y) == 0 || cm_tensor_count(a) == 0 || cm_tensor_count(b) == 0)
+        return cm_call_decline(call, "an operand or the result is empty");
+    return accepts_one(call, at->a_zero) && accepts_one(call, at->a_scale) &&
+           accepts_one(call, at->y_scale) && accepts_one(call, at->y_zero);
+}
+
+int32_t cm_int8_zero_of(const struct cm_tensor *zero, bool is_unsigned, int64_t column)
+{
+    const int32_t z =
+        zero ? (int32_t)cm_tensor_int(zero, cm_tensor_count(zero) == 1 ? 0 : column) : 0;
+    return is_unsigned ? z - 128 : z;
+}
+
+bool cm_int8_reserve(int64_t count, int64_t each, enum cm_dtype type, size_t *end, size_t *at)
+{
+    size_t bytes;
+    int64_t all;
+    *at = *end;
+    return cm_dim_mul(count, each, &all) && cm_dtype_bytes(type, all, &bytes) &&
+           bytes < SIZE_MAX / 2 && cm_size_add(*end, cm_round_up(bytes, CM_TENSOR_ALIGNMENT), end);
+}
+
 void cm_int8_offsets(const struct cm_int8_packing *p, const void *packed, int32_t zero_a,
                      const int32_t *zeros, const int32_t *added, int32_t *offsets)
 {

@@ -31,6 +31,26 @@ struct cm_int8_packing {
 /* Sets what follows from the sizes; false where they are too large. */
 bool cm_int8_packing_init(struct cm_int8_packing *p);
 
+/* Where the operands of a product or convolution are, b being the right one; -1: there is none. */
+struct cm_int8_operands {
+    int a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero, bias;
+};
+static inline const struct cm_tensor *cm_int8_operand(const struct cm_call *call, int i)
+{
+    return i >= 0 && i < call->n_in ? call->in[i] : NULL;
+}
+static inline bool cm_int8_is_byte(enum cm_dtype type)
+{
+    return type == CM_UINT8 || type == CM_INT8;
+}
+/* Are a and b bytes, the result bytes or sums, what belongs to a and y one number each, and is
+ * nothing empty? Declines otherwise. */
+bool cm_int8_accepts(struct cm_call *call, const struct cm_int8_operands *at);
+/* The zero point of a column of b as it is packed; zero may be NULL. */
+int32_t cm_int8_zero_of(const struct cm_tensor *zero, bool is_unsigned, int64_t column);
+/* Takes room in scratch, which ends at *end so far; false: too much. */
+bool cm_int8_reserve(int64_t count, int64_t each, enum cm_dtype type, size_t *end, size_t *at);
+
 /* What becomes of the sums of a column. Each list has `listed` elements; NULL: as if all were 0. */
 struct cm_int8_finish {
     enum cm_dtype type;     /* CM_INT32, CM_FLOAT, CM_UINT8 or CM_INT8 */

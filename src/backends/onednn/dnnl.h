@@ -167,6 +167,8 @@ bool cm_dnnl_loses_nan(const struct cm_call *call);
 /* Says which layouts the primitive reads and writes, and how much scratch it needs. */
 enum cm_status cm_dnnl_prepare(struct cm_call *call);
 enum cm_status cm_dnnl_run(struct cm_call *call);
+/* Members of a struct cm_kernel. */
+#define CM_DNNL_RUNS .prepare = cm_dnnl_prepare, .run = cm_dnnl_run, .layouts = CM_LAYOUT_CHOSEN
 
 /* The same for kernels that do a part of the work themselves: state is what call->state was before
  * they took it, NULL where oneDNN does nothing; scratch has at least so many bytes. */

@@ -24,8 +24,9 @@ static bool may_lead(const struct cm_call *call, int i)
     return cm_dnnl_has_layout(call, i) && cm_shape_equal(&call->in[i]->shape, &call->out[0]->shape);
 }
 
-static bool accepts(struct cm_call *call, enum cm_dnnl_joining kind)
+static bool accepts(struct cm_call *call)
 {
+    const enum cm_dnnl_joining kind = *(const enum cm_dnnl_joining *)call->arg;
     if (!cm_dnnl_suits(call))
         return false;
     if (cm_dnnl_has_layout(call, 0) && cm_dnnl_has_layout(call, 1) &&
@@ -47,31 +48,11 @@ static bool accepts(struct cm_call *call, enum cm_dnnl_joining kind)
     return cm_dnnl_make_binary(call, &binary);
 }
 
-static bool add_accepts(struct cm_call *call)
-{
-    return accepts(call, CM_DNNL_ADD);
-}
+static const enum cm_dnnl_joining kinds[] = {CM_DNNL_ADD, CM_DNNL_SUB, CM_DNNL_MUL, CM_DNNL_DIV};
 
-static bool sub_accepts(struct cm_call *call)
-{
-    return accepts(call, CM_DNNL_SUB);
-}
+#define ARITHMETIC .label = "oneDNN arithmetic", .accepts = accepts, CM_DNNL_RUNS
 
-static bool mul_accepts(struct cm_call *call)
-{
-    return accepts(call, CM_DNNL_MUL);
-}
-
-static bool div_accepts(struct cm_call *call)
-{
-    return accepts(call, CM_DNNL_DIV);
-}
-
-CM_KERNEL(onednn, Add, .label = "oneDNN arithmetic", .accepts = add_accepts,
-          .prepare = cm_dnnl_prepare, .run = cm_dnnl_run, .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL(onednn, Sub, .label = "oneDNN arithmetic", .accepts = sub_accepts,
-          .prepare = cm_dnnl_prepare, .run = cm_dnnl_run, .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL(onednn, Mul, .label = "oneDNN arithmetic", .accepts = mul_accepts,
-          .prepare = cm_dnnl_prepare, .run = cm_dnnl_run, .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL(onednn, Div, .label = "oneDNN arithmetic", .accepts = div_accepts,
-          .prepare = cm_dnnl_prepare, .run = cm_dnnl_run, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(onednn, Add, ARITHMETIC, .arg = &kinds[0]);
+CM_KERNEL(onednn, Sub, ARITHMETIC, .arg = &kinds[1]);
+CM_KERNEL(onednn, Mul, ARITHMETIC, .arg = &kinds[2]);
+CM_KERNEL(onednn, Div, ARITHMETIC, .arg = &kinds[3]);

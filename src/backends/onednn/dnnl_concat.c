@@ -26,5 +26,4 @@ static bool concat_accepts(struct cm_call *call)
     return cm_dnnl_make_concat(call, x, call->n_in, (int)(axis < 0 ? axis + y.rank : axis), &y);
 }
 
-CM_KERNEL(onednn, Concat, .label = "oneDNN concatenation", .accepts = concat_accepts,
-          .prepare = cm_dnnl_prepare, .run = cm_dnnl_run, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(onednn, Concat, .label = "oneDNN concatenation", .accepts = concat_accepts, CM_DNNL_RUNS);

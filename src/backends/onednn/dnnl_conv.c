@@ -73,8 +73,7 @@ static bool conv_accepts(struct cm_call *call)
     return cm_dnnl_accept_conv(call, &product);
 }
 
-CM_KERNEL(onednn, Conv, .label = "oneDNN convolution", .accepts = conv_accepts,
-          .prepare = cm_dnnl_prepare, .run = cm_dnnl_run, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(onednn, Conv, .label = "oneDNN convolution", .accepts = conv_accepts, CM_DNNL_RUNS);
 
 /* ---- transposed ---- */
 
@@ -130,5 +129,4 @@ static bool conv_transpose_accepts(struct cm_call *call)
 }
 
 CM_KERNEL(onednn, ConvTranspose, .label = "oneDNN transposed convolution",
-          .accepts = conv_transpose_accepts, .prepare = cm_dnnl_prepare, .run = cm_dnnl_run,
-          .layouts = CM_LAYOUT_CHOSEN);
+          .accepts = conv_transpose_accepts, CM_DNNL_RUNS);

@@ -201,5 +201,4 @@ CM_KERNEL_IN(onednn, "ai.cameo", ConvGrad, .label = "oneDNN convolution gradient
              .layouts = CM_LAYOUT_CHOSEN);
 CM_KERNEL_IN(onednn, "ai.cameo", ConvTransposeGrad,
              .label = "oneDNN transposed convolution gradient",
-             .accepts = conv_transpose_grad_accepts, .prepare = cm_dnnl_prepare, .run = cm_dnnl_run,
-             .layouts = CM_LAYOUT_CHOSEN);
+             .accepts = conv_transpose_grad_accepts, CM_DNNL_RUNS);

@@ -87,8 +87,7 @@ static bool matmul_accepts(struct cm_call *call)
     return cm_dnnl_accept_matmul(call, &product);
 }
 
-CM_KERNEL(onednn, MatMul, .label = "oneDNN product", .accepts = matmul_accepts,
-          .prepare = cm_dnnl_prepare, .run = cm_dnnl_run, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(onednn, MatMul, .label = "oneDNN product", .accepts = matmul_accepts, CM_DNNL_RUNS);
 
 /* ---- Gemm ---- */
 
@@ -139,5 +138,4 @@ static bool gemm_accepts(struct cm_call *call)
     return cm_dnnl_accept_gemm(call, &product);
 }
 
-CM_KERNEL(onednn, Gemm, .label = "oneDNN product", .accepts = gemm_accepts,
-          .prepare = cm_dnnl_prepare, .run = cm_dnnl_run, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(onednn, Gemm, .label = "oneDNN product", .accepts = gemm_accepts, CM_DNNL_RUNS);

@@ -45,7 +45,5 @@ static bool lrn_accepts(struct cm_call *call)
 }
 
 CM_KERNEL(onednn, BatchNormalization, .label = "oneDNN normalization",
-          .accepts = batch_norm_accepts, .prepare = cm_dnnl_prepare, .run = cm_dnnl_run,
-          .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL(onednn, LRN, .label = "oneDNN normalization", .accepts = lrn_accepts,
-          .prepare = cm_dnnl_prepare, .run = cm_dnnl_run, .layouts = CM_LAYOUT_CHOSEN);
+          .accepts = batch_norm_accepts, CM_DNNL_RUNS);
+CM_KERNEL(onednn, LRN, .label = "oneDNN normalization", .accepts = lrn_accepts, CM_DNNL_RUNS);

@@ -56,38 +56,25 @@ static bool make(struct cm_call *call, enum cm_dnnl_pooling kind, const int64_t 
     return cm_dnnl_make_pool(call, &pool);
 }
 
-static bool pool_accepts(struct cm_call *call, enum cm_dnnl_pooling kind)
-{
-    if (!cm_dnnl_suits(call))
-        return false;
-    const struct cm_int64s kernel = cm_node_ints(call->node, "kernel_shape");
-    if (kernel.count + 2 != (size_t)call->in[0]->shape.rank)
-        return cm_call_decline(call, "kernel_shape is missing");
-    return make(call, kind, kernel.items, false);
-}
+struct pooling {
+    enum cm_dnnl_pooling kind;
+    bool is_global; /* the window is the whole image */
+};
 
-static bool max_accepts(struct cm_call *call)
+static bool accepts(struct cm_call *call)
 {
+    const struct pooling *p = call->arg;
+    const struct cm_int64s kernel = cm_node_ints(call->node, "kernel_shape");
     if (call->n_out > 1 && call->out[1])
         return cm_call_decline(call, "indices are wanted");
-    return pool_accepts(call, CM_DNNL_MAX);
-}
-
-static bool average_accepts(struct cm_call *call)
-{
-    return pool_accepts(call, cm_node_int(call->node, "count_include_pad") ? CM_DNNL_AVERAGE_ALL
-                                                                           : CM_DNNL_AVERAGE_REAL);
-}
-
-static bool global_average_accepts(struct cm_call *call)
-{
-    return cm_dnnl_suits(call) &&
-           make(call, CM_DNNL_AVERAGE_ALL, call->in[0]->shape.dims + 2, true);
-}
-
-static bool global_max_accepts(struct cm_call *call)
-{
-    return cm_dnnl_suits(call) && make(call, CM_DNNL_MAX, call->in[0]->shape.dims + 2, true);
+    if (!cm_dnnl_suits(call))
+        return false;
+    if (p->is_global)
+        return make(call, p->kind, call->in[0]->shape.dims + 2, true);
+    if (kernel.count + 2 != (size_t)call->in[0]->shape.rank)
+        return cm_call_decline(call, "kernel_shape is missing");
+    return make(call, cm_node_int(call->node, "count_include_pad") ? CM_DNNL_AVERAGE_ALL : p->kind,
+                kernel.items, false);
 }
 
 /* ---- what oneDNN does not do: NaN is skipped, and of -inf alone the lowest float is made ---- */
@@ -193,8 +180,11 @@ static enum cm_status pool_again(struct cm_call *call, const struct cm_dnnl_wind
     return status;
 }
 
-static enum cm_status max_run_over(struct cm_call *call, const int64_t *kernel, bool is_global)
+static enum cm_status max_run(struct cm_call *call)
 {
+    const bool is_global = ((const struct pooling *)call->arg)->is_global;
+    const int64_t *kernel =
+        is_global ? call->in[0]->shape.dims + 2 : cm_node_ints(call->node, "kernel_shape").items;
     CM_TRY(cm_dnnl_run(call));
     if (cm_tensor_is_finite(call->in[0]))
         return CM_OK;
@@ -212,21 +202,15 @@ static enum cm_status max_run_over(struct cm_call *call, const int64_t *kernel, 
     return pool_again(call, &w);
 }
 
-static enum cm_status max_run(struct cm_call *call)
-{
-    return max_run_over(call, cm_node_ints(call->node, "kernel_shape").items, false);
-}
+static const struct pooling max = {CM_DNNL_MAX, false}, global_max = {CM_DNNL_MAX, true};
+static const struct pooling average = {CM_DNNL_AVERAGE_REAL, false};
+static const struct pooling global_average = {CM_DNNL_AVERAGE_ALL, true};
 
-static enum cm_status global_max_run(struct cm_call *call)
-{
-    return max_run_over(call, call->in[0]->shape.dims + 2, true);
-}
+#define POOLING .label = "oneDNN pooling", .accepts = accepts
 
-CM_KERNEL(onednn, MaxPool, .label = "oneDNN pooling", .accepts = max_accepts,
-          .prepare = cm_dnnl_prepare, .run = max_run, .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL(onednn, AveragePool, .label = "oneDNN pooling", .accepts = average_accepts,
-          .prepare = cm_dnnl_prepare, .run = cm_dnnl_run, .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL(onednn, GlobalAveragePool, .label = "oneDNN pooling", .accepts = global_average_accepts,
-          .prepare = cm_dnnl_prepare, .run = cm_dnnl_run, .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL(onednn, GlobalMaxPool, .label = "oneDNN pooling", .accepts = global_max_accepts,
-          .prepare = cm_dnnl_prepare, .run = global_max_run, .layouts = CM_LAYOUT_CHOSEN);
+CM_KERNEL(onednn, AveragePool, POOLING, CM_DNNL_RUNS, .arg = &average);
+CM_KERNEL(onednn, GlobalAveragePool, POOLING, CM_DNNL_RUNS, .arg = &global_average);
+CM_KERNEL(onednn, MaxPool, POOLING, .prepare = cm_dnnl_prepare, .run = max_run,
+          .layouts = CM_LAYOUT_CHOSEN, .arg = &max);
+CM_KERNEL(onednn, GlobalMaxPool, POOLING, .prepare = cm_dnnl_prepare, .run = max_run,
+          .layouts = CM_LAYOUT_CHOSEN, .arg = &global_max);

@@ -18,42 +18,44 @@ enum { SCORES, LABELS, WEIGHTS };                 /* operands */
 enum { LOSS, LOG_PROB };                          /* results */
 enum { G_LOSS, G_LOG_PROB, G_LABELS, G_WEIGHTS }; /* operands of the gradient */
 
+struct loss_places {
+    int scores, labels, weights; /* operands */
+};
+static const struct loss_places forward = {SCORES, LABELS, WEIGHTS};
+static const struct loss_places backward = {G_LOG_PROB, G_LABELS, G_WEIGHTS};
+
 struct loss_plan {
     int64_t rows, classes, area; /* area: from one score of a row to the next */
     int64_t parts, per_part;     /* rows of a part, which has room for one of them */
     bool ignores, each;          /* each: a loss per row */
     bool mean;
     int64_t ignored;
-    int labels, weights; /* operands */
+    const struct loss_places *at;
 };
 
-static bool accepts_loss(struct cm_call *call, int scores, int labels, int weights)
+static bool accepts_loss(struct cm_call *call)
 {
+    const struct loss_places *at = call->arg;
     for (int i = 0; i < call->n_in; i++)
-        if (i != labels && call->in[i] && call->in[i]->type != CM_FLOAT)
+        if (i != at->labels && call->in[i] && call->in[i]->type != CM_FLOAT)
             return cm_call_decline_type(call, call->in[i]);
-    const struct cm_shape *x = &call->in[scores]->shape;
+    const struct cm_shape *x = &call->in[at->scores]->shape;
     if (x->rank < 2)
         return cm_call_decline(call, "the scores have rank %d", x->rank);
     if (cm_shape_elements(x) == 0)
-        return cm_call_decline_empty(call, call->in[scores]);
-    if (cm_tensor_count(call->in[labels]) != cm_shape_elements(x) / x->dims[1])
+        return cm_call_decline_empty(call, call->in[at->scores]);
+    if (cm_tensor_count(call->in[at->labels]) != cm_shape_elements(x) / x->dims[1])
         return cm_call_decline(call, "the operands differ in shape");
-    if (call->n_in > weights && call->in[weights] &&
-        cm_tensor_count(call->in[weights]) != x->dims[1])
+    if (call->n_in > at->weights && call->in[at->weights] &&
+        cm_tensor_count(call->in[at->weights]) != x->dims[1])
         return cm_call_decline(call, "operand 'weights' does not have one number for each class");
     return true;
-}
-
-static bool accepts_loss_forward(struct cm_call *call)
-{
-    return accepts_loss(call, SCORES, LABELS, WEIGHTS);
 }
 
 static bool accepts_loss_backward(struct cm_call *call)
 {
     const bool each = cm_str_is(cm_node_str(call->node, "reduction"), "none");
-    if (!accepts_loss(call, G_LOG_PROB, G_LABELS, G_WEIGHTS))
+    if (!accepts_loss(call))
         return false;
     if (cm_tensor_count(call->in[G_LOSS]) != (each ? cm_tensor_count(call->in[G_LABELS]) : 1))
         return cm_call_decline(call, "dLoss does not have the shape of the loss");
@@ -61,21 +63,21 @@ static bool accepts_loss_backward(struct cm_call *call)
 }
 
 /* Scratch: by row its loss, or its slope; by part a row. */
-static enum cm_status prepare_loss(struct cm_call *call, int scores, int labels, int weights)
+static enum cm_status prepare_loss(struct cm_call *call)
 {
+    const struct loss_places *at = call->arg;
     struct loss_plan *plan = cm_call_state(call, sizeof *plan);
-    const struct cm_shape *x = &call->in[scores]->shape;
+    const struct cm_shape *x = &call->in[at->scores]->shape;
     const struct cm_str reduction = cm_node_str(call->node, "reduction");
     size_t bytes, of_parts;
-    *plan = (struct loss_plan){.rows = cm_tensor_count(call->in[labels]),
+    *plan = (struct loss_plan){.rows = cm_tensor_count(call->in[at->labels]),
                                .classes = x->dims[1],
                                .area = cm_shape_span(x, 2, x->rank),
                                .ignores = cm_node_has_attr(call->node, "ignore_index"),
                                .each = cm_str_is(reduction, "none"),
                                .mean = cm_str_is(reduction, "mean"),
                                .ignored = cm_node_int(call->node, "ignore_index"),
-                               .labels = labels,
-                               .weights = weights};
+                               .at = at};
     const int64_t parts = plan->rows / (1 + PART_ELEMENTS / plan->classes);
     plan->parts = parts < 1 ? 1 : parts < MOST_PARTS ? parts : MOST_PARTS;
     plan->per_part = (plan->rows + plan->parts - 1) / plan->parts;
@@ -87,22 +89,13 @@ static enum cm_status prepare_loss(struct cm_call *call, int scores, int labels,
     return CM_OK;
 }
 
-static enum cm_status prepare_loss_forward(struct cm_call *call)
-{
-    return prepare_loss(call, SCORES, LABELS, WEIGHTS);
-}
-
-static enum cm_status prepare_loss_backward(struct cm_call *call)
-{
-    return prepare_loss(call, G_LOG_PROB, G_LABELS, G_WEIGHTS);
-}
-
 /* The class of a row, -1 where it is ignored, and what it weighs. */
 static int64_t class_of(const struct cm_call *call, int64_t row, double *weight)
 {
     const struct loss_plan *plan = call->state;
-    const struct cm_tensor *weights = call->n_in > plan->weights ? call->in[plan->weights] : NULL;
-    const int64_t c = cm_tensor_int(call->in[plan->labels], row);
+    const struct cm_tensor *weights =
+        call->n_in > plan->at->weights ? call->in[plan->at->weights] : NULL;
+    const int64_t c = cm_tensor_int(call->in[plan->at->labels], row);
     *weight = 0;
     if (plan->ignores && c == plan->ignored)
         return -1;
@@ -116,7 +109,7 @@ static enum cm_status check_classes(struct cm_call *call, double *total)
     const struct loss_plan *plan = call->state;
     *total = 0;
     for (int64_t row = 0; row < plan->rows; row++) {
-        const int64_t c = cm_tensor_int(call->in[plan->labels], row);
+        const int64_t c = cm_tensor_int(call->in[plan->at->labels], row);
         double weight;
         if ((c < 0 || c >= plan->classes) && !(plan->ignores && c == plan->ignored))
             return cm_call_fail(call, CM_BAD_ARGUMENT,
@@ -250,8 +243,8 @@ static enum cm_status run_loss_backward(struct cm_call *call)
     return CM_OK;
 }
 
-CM_KERNEL(cpu, SoftmaxCrossEntropyLoss, .label = "loss by rows", .accepts = accepts_loss_forward,
-          .prepare = prepare_loss_forward, .run = run_loss_forward);
+CM_KERNEL(cpu, SoftmaxCrossEntropyLoss, .label = "loss by rows", .accepts = accepts_loss,
+          .prepare = prepare_loss, .run = run_loss_forward, .arg = &forward);
 CM_KERNEL_IN(cpu, "ai.cameo", SoftmaxCrossEntropyLossGrad, .label = "loss gradient by rows",
-             .accepts = accepts_loss_backward, .prepare = prepare_loss_backward,
-             .run = run_loss_backward);
+             .accepts = accepts_loss_backward, .prepare = prepare_loss, .run = run_loss_backward,
+             .arg = &backward);

@@ -22,11 +22,7 @@ struct rows_plan {
     int64_t parts, per_part; /* of the gradients: rows of a part */
 };
 
-static bool is_centred(const struct cm_node *node)
-{
-    return cm_str_is(node->op_type, "LayerNormalization") ||
-           cm_str_is(node->op_type, "LayerNormalizationGrad");
-}
+static const bool centred = true, not_centred = false;
 
 /* Has operand i one element for each of a row, in their order? */
 static bool lies_over_row(struct cm_call *call, int i, const struct cm_shape *x, int axis)
@@ -64,7 +60,7 @@ static struct rows_plan *plan_rows(struct cm_call *call, int x_at)
     plan->rows = cm_shape_span(x, 0, axis);
     plan->size = cm_shape_span(x, axis, x->rank);
     plan->epsilon = (double)cm_node_float(call->node, "epsilon");
-    plan->centred = is_centred(call->node);
+    plan->centred = *(const bool *)call->arg;
     return plan;
 }
 
@@ -199,9 +195,9 @@ static enum cm_status run_backward(struct cm_call *call)
 #define FORWARD  .accepts = accepts_forward, .prepare = prepare_forward, .run = run_forward
 #define BACKWARD .accepts = accepts_backward, .prepare = prepare_backward, .run = run_backward
 
-CM_KERNEL(cpu, LayerNormalization, .label = "normalization by rows", FORWARD);
-CM_KERNEL(cpu, RMSNormalization, .label = "normalization by rows", FORWARD);
+CM_KERNEL(cpu, LayerNormalization, .label = "normalization by rows", FORWARD, .arg = &centred);
+CM_KERNEL(cpu, RMSNormalization, .label = "normalization by rows", FORWARD, .arg = &not_centred);
 CM_KERNEL_IN(cpu, "ai.cameo", LayerNormalizationGrad, .label = "normalization gradient by rows",
-             BACKWARD);
+             BACKWARD, .arg = &centred);
 CM_KERNEL_IN(cpu, "ai.cameo", RMSNormalizationGrad, .label = "normalization gradient by rows",
-             BACKWARD);
+             BACKWARD, .arg = &not_centred);

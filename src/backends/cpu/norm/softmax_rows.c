@@ -309,6 +309,12 @@ enum { DY, OF_Y }; /* operands of the gradients */
 
 enum { MOST_PARTS = 16, MOST_FLOATS = 1 << 20 /* of scratch, if there are several parts */ };
 
+static const struct soft_kind {
+    row_fn *turn;
+    bool columns, log; /* lanes go down the axis side by side; as logarithms */
+} of_softmax = {softmax, true, false}, of_log_softmax = {log_softmax, true, true},
+  of_slopes = {softmax_slopes, false, false}, of_log_slopes = {log_softmax_slopes, false, false};
+
 struct soft_plan {
     int64_t rows, size; /* of rows, or of groups of lanes */
     int64_t inner;      /* elements after the axis: 1 where rows lie as they are */
@@ -316,8 +322,7 @@ struct soft_plan {
     int64_t groups;     /* of lanes in `inner` */
     int64_t pitch;      /* from one lane to the next in scratch, no power of two */
     int64_t parts;      /* of the groups, each with scratch of its own */
-    row_fn *turn;
-    bool columns, log; /* lanes go down the axis side by side; as logarithms */
+    const struct soft_kind *kind;
 };
 
 /* Tensor `x` of the call decides. */
@@ -350,27 +355,14 @@ static bool accepts_backward(struct cm_call *call)
 
 static enum cm_status prepare(struct cm_call *call)
 {
-    static const struct {
-        const char *name;
-        row_fn *turn;
-        bool columns, log;
-    } kinds[] = {{"Softmax", softmax, true, false},
-                 {"LogSoftmax", log_softmax, true, true},
-                 {"SoftmaxGrad", softmax_slopes, false, false},
-                 {"LogSoftmaxGrad", log_softmax_slopes, false, false}};
     const struct cm_shape *x = &call->in[0]->shape;
     struct soft_plan *plan = cm_call_state(call, sizeof *plan);
     int axis = 0;
     cm_axis_fix(cm_node_int(call->node, "axis"), x->rank, &axis);
     plan->size = x->dims[axis];
     plan->inner = cm_shape_span(x, axis + 1, x->rank);
-    for (size_t i = 0; i < CM_COUNT(kinds); i++)
-        if (cm_str_is(call->node->op_type, kinds[i].name)) {
-            plan->turn = kinds[i].turn;
-            plan->columns = kinds[i].columns;
-            plan->log = kinds[i].log;
-        }
-    plan->wide = plan->columns ? CM_SOFT_COLUMNS : LANES;
+    plan->kind = call->arg;
+    plan->wide = plan->kind->columns ? CM_SOFT_COLUMNS : LANES;
     plan->groups = (plan->inner + plan->wide - 1) / plan->wide;
     plan->rows = cm_shape_span(x, 0, axis) * plan->groups;
     plan->pitch = plan->size + LANES;
@@ -391,7 +383,7 @@ static void turn_rows(void *arg, int64_t begin, int64_t end)
     float *to = call->out[0]->data;
     for (int64_t row = begin; row < end; row++) {
         const int64_t at = row * plan->size;
-        plan->turn(plan->size, x + at, y + at, to + at);
+        plan->kind->turn(plan->size, x + at, y + at, to + at);
     }
 }
 
@@ -416,9 +408,9 @@ static void rows_to_lanes(const struct soft_plan *plan, int64_t count, const flo
 static int64_t turn_columns(const struct soft_plan *plan, int64_t count, const float *x, float *to)
 {
     int64_t done = 0;
-    while (plan->columns && count - done >= LANES) {
+    while (plan->kind->columns && count - done >= LANES) {
         const int64_t lanes = count - done >= CM_SOFT_COLUMNS ? CM_SOFT_COLUMNS : LANES;
-        cm_softmax_columns(plan->size, plan->inner, lanes, plan->log, x + done, to + done);
+        cm_softmax_columns(plan->size, plan->inner, lanes, plan->kind->log, x + done, to + done);
         done += lanes;
     }
     return done;
@@ -445,8 +437,8 @@ static void turn_groups(void *arg, int64_t begin, int64_t end)
             if (y)
                 lanes_to_rows(plan, count, y + at, with);
             for (int64_t k = 0; k < count; k++)
-                plan->turn(plan->size, rows + k * plan->pitch, with + k * plan->pitch,
-                           rows + k * plan->pitch);
+                plan->kind->turn(plan->size, rows + k * plan->pitch, with + k * plan->pitch,
+                                 rows + k * plan->pitch);
             rows_to_lanes(plan, count, rows, to + at);
         }
     }
@@ -467,7 +459,9 @@ static enum cm_status run(struct cm_call *call)
 #define FORWARD  .accepts = accepts_forward, .prepare = prepare, .run = run
 #define BACKWARD .accepts = accepts_backward, .prepare = prepare, .run = run
 
-CM_KERNEL(cpu, Softmax, .label = "softmax by rows", FORWARD);
-CM_KERNEL(cpu, LogSoftmax, .label = "softmax by rows", FORWARD);
-CM_KERNEL_IN(cpu, "ai.cameo", SoftmaxGrad, .label = "softmax gradient by rows", BACKWARD);
-CM_KERNEL_IN(cpu, "ai.cameo", LogSoftmaxGrad, .label = "softmax gradient by rows", BACKWARD);
+CM_KERNEL(cpu, Softmax, .label = "softmax by rows", FORWARD, .arg = &of_softmax);
+CM_KERNEL(cpu, LogSoftmax, .label = "softmax by rows", FORWARD, .arg = &of_log_softmax);
+CM_KERNEL_IN(cpu, "ai.cameo", SoftmaxGrad, .label = "softmax gradient by rows", BACKWARD,
+             .arg = &of_slopes);
+CM_KERNEL_IN(cpu, "ai.cameo", LogSoftmaxGrad, .label = "softmax gradient by rows", BACKWARD,
+             .arg = &of_log_slopes);

@@ -88,13 +88,10 @@ static void log_softmax_slopes(enum cm_dtype type, int64_t n, const double *y, v
 }
 
 static const struct soft_kind {
-    const char *name;
     line_fn *turn;
     bool gradient; /* of dy, operand 0, and the result y, operand 1; in double */
-} kinds[] = {{"Softmax", softmax, false},
-             {"LogSoftmax", log_softmax, false},
-             {"SoftmaxGrad", softmax_slopes, true},
-             {"LogSoftmaxGrad", log_softmax_slopes, true}};
+} of_softmax = {softmax, false}, of_log_softmax = {log_softmax, false},
+  of_slopes = {softmax_slopes, true}, of_log_slopes = {log_softmax_slopes, true};
 
 struct soft_lines {
     const struct soft_kind *kind;
@@ -122,9 +119,7 @@ static enum cm_status prepare(struct cm_call *call)
     struct soft_lines *lines = cm_call_state(call, sizeof *lines);
     int axis = 0;
     size_t bytes;
-    for (size_t i = 0; i < CM_COUNT(kinds); i++)
-        if (cm_str_is(call->node->op_type, kinds[i].name))
-            lines->kind = &kinds[i];
+    lines->kind = call->arg;
     if (!cm_axis_fix(cm_node_int(call->node, "axis"), x->rank, &axis))
         return cm_call_fail(call, CM_BAD_MODEL, "its axis is out of range for rank %d", x->rank);
     lines->outer = cm_shape_span(x, 0, axis);
@@ -177,7 +172,7 @@ static enum cm_status run(struct cm_call *call)
 }
 
 #define LINES .label = "softmax by lines", .accepts = accepts, .prepare = prepare, .run = run
-CM_KERNEL_AT(cpu, 1, Softmax, LINES);
-CM_KERNEL_AT(cpu, 1, LogSoftmax, LINES);
-CM_KERNEL_AT_IN(cpu, 1, "ai.cameo", SoftmaxGrad, LINES);
-CM_KERNEL_AT_IN(cpu, 1, "ai.cameo", LogSoftmaxGrad, LINES);
+CM_KERNEL_AT(cpu, 1, Softmax, LINES, .arg = &of_softmax);
+CM_KERNEL_AT(cpu, 1, LogSoftmax, LINES, .arg = &of_log_softmax);
+CM_KERNEL_AT_IN(cpu, 1, "ai.cameo", SoftmaxGrad, LINES, .arg = &of_slopes);
+CM_KERNEL_AT_IN(cpu, 1, "ai.cameo", LogSoftmaxGrad, LINES, .arg = &of_log_slopes);

@@ -88,38 +88,25 @@ static void average_units(void *arg, int64_t begin, int64_t end)
     }
 }
 
-static bool accepts_average(struct cm_call *call)
+static const bool by_window = false, global = true;
+
+static bool accepts(struct cm_call *call)
 {
-    return pool_window_accepts(call, call->in[X], call->in[DY], false);
+    return pool_window_accepts(call, call->in[X], call->in[DY], *(const bool *)call->arg);
 }
 
-static bool accepts_global(struct cm_call *call)
-{
-    return pool_window_accepts(call, call->in[X], call->in[DY], true);
-}
-
-static enum cm_status prepare(struct cm_call *call, bool global)
+static enum cm_status prepare(struct cm_call *call)
 {
     struct average_state *state = cm_call_state(call, sizeof *state);
     const struct cm_layout *of_x = channel_layout(call->in[X]),
                            *of_dy = channel_layout(call->in[DY]);
-    state->global = global;
+    state->global = *(const bool *)call->arg;
     state->count_pads = cm_node_int(call->node, "count_include_pad") != 0;
-    pool_window_init(call, call->in[X], of_x, call->in[DY], of_dy, global, &state->window);
+    pool_window_init(call, call->in[X], of_x, call->in[DY], of_dy, state->global, &state->window);
     cm_call_want_layout(call, X, of_x);
     cm_call_want_layout(call, DY, of_dy);
     cm_call_give_layout(call, 0, of_x);
     return CM_OK;
-}
-
-static enum cm_status prepare_average(struct cm_call *call)
-{
-    return prepare(call, false);
-}
-
-static enum cm_status prepare_global(struct cm_call *call)
-{
-    return prepare(call, true);
 }
 
 static enum cm_status run(struct cm_call *call)
@@ -130,9 +117,9 @@ static enum cm_status run(struct cm_call *call)
     return CM_OK;
 }
 
-CM_KERNEL_IN(cpu, "ai.cameo", AveragePoolGrad, .label = "pooling gradient",
-             .accepts = accepts_average, .prepare = prepare_average, .run = run,
-             .layouts = CM_LAYOUT_CHOSEN);
-CM_KERNEL_IN(cpu, "ai.cameo", GlobalAveragePoolGrad, .label = "pooling gradient",
-             .accepts = accepts_global, .prepare = prepare_global, .run = run,
-             .layouts = CM_LAYOUT_CHOSEN);
+#define POOLING                                                                                    \
+    .label = "pooling gradient", .accepts = accepts, .prepare = prepare, .run = run,               \
+    .layouts = CM_LAYOUT_CHOSEN
+
+CM_KERNEL_IN(cpu, "ai.cameo", AveragePoolGrad, POOLING, .arg = &by_window);
+CM_KERNEL_IN(cpu, "ai.cameo", GlobalAveragePoolGrad, POOLING, .arg = &global);
