@@ -347,15 +347,16 @@ static enum cm_status run_now(struct cm_binder *b, struct cm_bound_step *bound)
 
 static void end_slots(struct cm_binder *b, const struct cm_step *step)
 {
-    for (size_t i = 0; i < step->n_last; i++) {
-        const int storage = b->context->slots[step->last[i]].storage;
+    for (size_t i = 0; i < step->last.count; i++) {
+        const cm_slot_id slot = step->last.items[i];
+        const int storage = b->context->slots[slot].storage;
         if (storage >= 0)
             cm_storage_leave(&b->storages, storage);
         if (storage == CM_STORAGE_LATE) { /* whoever ran last drops it; its maker did, at least */
             struct cm_bound_step *last = b->binding->steps.items[b->binding->steps.count - 1];
-            *CM_PUSH(b->arena, &last->ends) = step->last[i];
+            *CM_PUSH(b->arena, &last->ends) = slot;
         }
-        b->context->slots[step->last[i]].storage = CM_STORAGE_FOREIGN;
+        b->context->slots[slot].storage = CM_STORAGE_FOREIGN;
     }
 }
 

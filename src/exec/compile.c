@@ -247,52 +247,35 @@ static enum cm_status build_step(struct compiler *c, struct cm_block *block, str
 }
 
 /* Turns "who reads it last" into "what ends here". */
-static void list_last(struct compiler *c, struct cm_block *block)
+static void list_last(struct compiler *c, const struct cm_block *block)
 {
-    for (int pass = 0; pass < 2; pass++) {
-        for (size_t s = 0; s < block->n_steps; s++) {
-            struct cm_step *step = &block->steps[s];
-            if (pass == 1) {
-                step->last = CM_NEW_ARRAY(c->arena, cm_slot_id, step->n_last);
-                step->n_last = 0;
-            }
+    for (size_t s = 0; s < block->n_steps; s++)
+        for (int o = 0; o < block->steps[s].n_out; o++) {
+            const cm_slot_id slot = block->steps[s].out[o];
+            struct cm_step *user = slot == CM_NO_SLOT ? NULL : c->last_user[slot];
+            if (user)
+                *CM_PUSH(c->arena, &user->last) = slot;
         }
-        for (size_t s = 0; s < block->n_steps; s++)
-            for (int o = 0; o < block->steps[s].n_out; o++) {
-                const cm_slot_id slot = block->steps[s].out[o];
-                struct cm_step *user = slot == CM_NO_SLOT ? NULL : c->last_user[slot];
-                if (!user)
-                    continue;
-                if (pass == 1)
-                    user->last[user->n_last] = slot;
-                user->n_last++;
-            }
-    }
 }
 
 /* ---- what ends within a region ---- */
 
-/* Part `at` is the last so far to touch a slot. */
-static void touch(const struct cm_step *step, uint32_t at, uint32_t *last_part)
+/* Notes for each slot that the part touches. */
+static void touch(const struct cm_step *part, uint32_t note, uint32_t *by_slot)
 {
-    const struct cm_step *part = &step->parts[at];
     for (int i = 0; i < part->n_in; i++)
         if (part->in[i] != CM_NO_SLOT)
-            last_part[part->in[i]] = at;
+            by_slot[part->in[i]] = note;
     for (int o = 0; o < part->n_out; o++)
         if (part->out[o] != CM_NO_SLOT)
-            last_part[part->out[o]] = at;
+            by_slot[part->out[o]] = note;
 }
 
 static void end_in_part(struct compiler *c, struct cm_step *step, cm_slot_id slot,
                         const uint32_t *last_part)
 {
     const size_t at = last_part[slot] == UINT32_MAX ? step->n_parts - 1 : last_part[slot];
-    struct cm_step *part = &step->parts[at];
-    if (!part->last) /* room for all that it touches, and what nobody does */
-        part->last = CM_NEW_ARRAY(c->arena, cm_slot_id,
-                                  (size_t)part->n_in + (size_t)part->n_out + step->n_last);
-    part->last[part->n_last++] = slot;
+    *CM_PUSH(c->arena, &step->parts[at].last) = slot;
 }
 
 static bool is_result(const struct cm_step *step, cm_slot_id slot)
@@ -308,24 +291,17 @@ static bool is_result(const struct cm_step *step, cm_slot_id slot)
 static void list_last_of_parts(struct compiler *c, struct cm_step *step, uint32_t *last_part)
 {
     for (uint32_t at = 0; at < step->n_parts; at++)
-        touch(step, at, last_part);
-    for (size_t i = 0; i < step->n_last; i++)
-        end_in_part(c, step, step->last[i], last_part);
+        touch(&step->parts[at], at, last_part);
+    for (size_t i = 0; i < step->last.count; i++)
+        end_in_part(c, step, step->last.items[i], last_part);
     for (size_t at = 0; at < step->n_parts; at++)
         for (int o = 0; o < step->parts[at].n_out; o++) {
             const cm_slot_id slot = step->parts[at].out[o];
             if (slot != CM_NO_SLOT && !is_result(step, slot))
                 end_in_part(c, step, slot, last_part);
         }
-    for (size_t at = 0; at < step->n_parts; at++) {
-        const struct cm_step *part = &step->parts[at];
-        for (int i = 0; i < part->n_in; i++)
-            if (part->in[i] != CM_NO_SLOT)
-                last_part[part->in[i]] = UINT32_MAX;
-        for (int o = 0; o < part->n_out; o++)
-            if (part->out[o] != CM_NO_SLOT)
-                last_part[part->out[o]] = UINT32_MAX;
-    }
+    for (size_t at = 0; at < step->n_parts; at++)
+        touch(&step->parts[at], UINT32_MAX, last_part);
 }
 
 static void list_all_last_of_parts(struct compiler *c)

@@ -52,8 +52,8 @@ enum cm_status cm_plain_bytes(const struct cm_tensor *tensor, size_t *out, struc
 
 static bool ends_here(const struct cm_step *step, cm_slot_id slot)
 {
-    for (size_t i = 0; i < step->n_last; i++)
-        if (step->last[i] == slot)
+    for (size_t i = 0; i < step->last.count; i++)
+        if (step->last.items[i] == slot)
             return true;
     return false;
 }

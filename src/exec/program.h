@@ -28,8 +28,8 @@ struct cm_step {
     struct cm_block **bodies; /* of node->bodies, in order; none of a region */
     struct cm_step *parts;    /* of a region: its body's nodes, for when no kernel takes it whole */
     size_t n_parts;
-    cm_slot_id *last; /* slots of this block that nobody reads after this step, bodies counted in */
-    size_t n_last;
+    CM_ARRAY(cm_slot_id)
+    last; /* slots of this block that nobody reads after this step, bodies counted in */
     CM_ARRAY(const struct cm_kernel *) kernels; /* of backends, to be asked in order */
     uint32_t random;          /* of a random step: its place among those of the session */
     enum cm_memory_kind kind; /* of its results */
