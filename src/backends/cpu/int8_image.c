@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/int8_image.h"
 
+#include "backends/window_axis.h"
 #include "base/number.h"
 #include "base/parallel.h"
 
@@ -74,39 +75,6 @@ void cm_int8_image_init(struct cm_int8_image *image, const struct cm_shape *shap
 
 /* ---- Windows ---- */
 
-enum { MOST = 1 << 20 }; /* of any attribute: products of two and sums of products fit in 64 bits */
-
-static int64_t attribute(struct cm_int64s list, int axis, int64_t absent)
-{
-    return (size_t)axis < list.count ? list.items[axis] : absent;
-}
-
-static bool read_axis(struct cm_call *call, int axis, int rank, int64_t size, int64_t result,
-                      struct cm_int8_window *w, int at)
-{
-    const struct cm_node *node = call->node;
-    const struct cm_int64s pads = cm_node_ints(node, "pads");
-    const struct cm_str automatic = cm_node_str(node, "auto_pad");
-    w->in[at] = size;
-    w->out[at] = result;
-    w->stride[at] = attribute(cm_node_ints(node, "strides"), axis, 1);
-    w->dilation[at] = attribute(cm_node_ints(node, "dilations"), axis, 1);
-    if (w->kernel[at] > MOST || w->stride[at] > MOST || w->dilation[at] > MOST || size > MOST)
-        return cm_call_decline(call, "the window or image is too large");
-    const bool upper = cm_str_is(automatic, "SAME_UPPER");
-    if (upper || cm_str_is(automatic, "SAME_LOWER")) {
-        const int64_t extent = (w->kernel[at] - 1) * w->dilation[at] + 1;
-        const int64_t reach = (result - 1) * w->stride[at] + extent;
-        const int64_t total = reach > size ? reach - size : 0;
-        w->pad[at] = upper ? total / 2 : total - total / 2;
-    } else if (!cm_str_is(automatic, "VALID") && pads.count == (size_t)rank * 2) {
-        w->pad[at] = pads.items[axis];
-    }
-    if (w->pad[at] < 0 || w->pad[at] > MOST)
-        return cm_call_decline(call, "the padding is negative or too large");
-    return true;
-}
-
 bool cm_int8_window_read(struct cm_call *call, const struct cm_shape *x, const int64_t *kernel,
                          struct cm_int8_window *out)
 {
@@ -117,10 +85,19 @@ bool cm_int8_window_read(struct cm_call *call, const struct cm_shape *x, const i
     if (rank < 1 || rank > 3)
         return cm_call_decline(call, "the image has %d spatial axes", rank);
     for (int i = 0; i < rank; i++) {
-        out->kernel[missing + i] = kernel[i];
-        if (!read_axis(call, i, rank, x->dims[i + 2], call->out[0]->shape.dims[i + 2], out,
-                       missing + i))
+        const int at = missing + i;
+        struct cm_window_axis a;
+        out->in[at] = x->dims[i + 2];
+        out->out[at] = call->out[0]->shape.dims[i + 2];
+        if (out->in[at] > CM_WINDOW_MOST)
+            return cm_call_decline(call, "the window or image is too large");
+        if (!cm_window_axis_read(call, call->node, i, rank, kernel[i], out->in[at], out->out[at],
+                                 &a))
             return false;
+        out->kernel[at] = a.kernel;
+        out->stride[at] = a.stride;
+        out->dilation[at] = a.dilation;
+        out->pad[at] = a.pad_begin;
     }
     for (int i = 0; i < 3; i++)
         if (!cm_dim_mul(out->taps, out->kernel[i], &out->taps) ||

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/onednn/dnnl_operand.h"
 
+#include "backends/window_axis.h"
+
 bool cm_dnnl_operand(struct cm_call *call, int place, enum cm_dnnl_order order,
                      struct cm_dnnl_operand *out)
 {
@@ -49,55 +51,21 @@ bool cm_dnnl_has_layout(const struct cm_call *call, int i)
     return call->in[i] && call->in[i]->layout;
 }
 
-/* auto_pad SAME: what the output needs beyond the input, split in two; the odd one goes to the end
- * (upper) or to the beginning (lower). */
-static void same_pads(struct cm_dnnl_window *w, int axis, int64_t size, int64_t result, bool upper)
-{
-    const int64_t extent = (w->kernel[axis] - 1) * w->dilation[axis] + 1;
-    const int64_t reach = (result - 1) * w->stride[axis] + extent;
-    const int64_t total = reach > size ? reach - size : 0;
-    w->pad_begin[axis] = upper ? total / 2 : total - total / 2;
-    w->pad_end[axis] = total - w->pad_begin[axis];
-}
-
-enum { MOST = 1 << 20 }; /* of any attribute: products of two and sums of products fit in 64 bits */
-
-static bool read_axis(struct cm_call *call, const struct cm_node *node, const struct cm_shape *x,
-                      const struct cm_shape *y, struct cm_dnnl_window *w, int axis)
-{
-    const struct cm_int64s strides = cm_node_ints(node, "strides");
-    const struct cm_int64s dilations = cm_node_ints(node, "dilations");
-    const struct cm_int64s pads = cm_node_ints(node, "pads");
-    const struct cm_str automatic = cm_node_str(node, "auto_pad");
-    const size_t at = (size_t)axis, rank = (size_t)w->rank;
-    const int64_t size = x->dims[axis + 2];
-    const int64_t result = y->dims[axis + 2];
-    w->stride[axis] = at < strides.count ? strides.items[at] : 1;
-    w->dilation[axis] = at < dilations.count ? dilations.items[at] : 1;
-    if (w->kernel[axis] > MOST || w->stride[axis] > MOST || w->dilation[axis] > MOST)
-        return cm_call_decline(call, "the window is larger than oneDNN's sizes go");
-    if (cm_str_is(automatic, "SAME_UPPER") || cm_str_is(automatic, "SAME_LOWER"))
-        same_pads(w, axis, size, result, cm_str_is(automatic, "SAME_UPPER"));
-    else if (!cm_str_is(automatic, "VALID") && pads.count == 2 * rank) {
-        w->pad_begin[axis] = pads.items[at];
-        w->pad_end[axis] = pads.items[at + rank];
-    }
-    if (w->pad_begin[axis] < 0 || w->pad_end[axis] < 0)
-        return cm_call_decline(call, "the padding is negative");
-    if (w->pad_begin[axis] > MOST || w->pad_end[axis] > MOST)
-        return cm_call_decline(call, "the window is larger than oneDNN's sizes go");
-    return true;
-}
-
 bool cm_dnnl_read_window_to(struct cm_call *call, const struct cm_node *node,
                             const struct cm_shape *x, const struct cm_shape *y,
                             const int64_t *kernel, struct cm_dnnl_window *out)
 {
     *out = (struct cm_dnnl_window){.rank = x->rank - 2};
     for (int axis = 0; axis < out->rank; axis++) {
-        out->kernel[axis] = kernel[axis];
-        if (!read_axis(call, node, x, y, out, axis))
+        struct cm_window_axis a;
+        if (!cm_window_axis_read(call, node, axis, out->rank, kernel[axis], x->dims[axis + 2],
+                                 y->dims[axis + 2], &a))
             return false;
+        out->kernel[axis] = a.kernel;
+        out->stride[axis] = a.stride;
+        out->dilation[axis] = a.dilation;
+        out->pad_begin[axis] = a.pad_begin;
+        out->pad_end[axis] = a.pad_end;
     }
     return true;
 }

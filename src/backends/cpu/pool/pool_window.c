@@ -2,50 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/pool/pool_window.h"
 
-enum { MOST = 1 << 20 }; /* of any attribute: products of two and sums of products fit in 64 bits */
+#include "backends/window_axis.h"
 
-/* auto_pad SAME: what the output needs beyond the input, split in two; the odd one goes to the end
- * (upper) or to the beginning (lower). */
-static void same_pads(struct pool_window *w, int axis, bool upper)
-{
-    const int64_t extent = (w->kernel[axis] - 1) * w->dilation[axis] + 1;
-    const int64_t needs = (w->out[axis] - 1) * w->stride[axis] + extent - w->in[axis];
-    const int64_t total = needs > 0 ? needs : 0;
-    w->pad_begin[axis] = upper ? total / 2 : total - total / 2;
-    w->pad_end[axis] = total - w->pad_begin[axis];
-}
-
-static bool in_range(int64_t value, int64_t least)
-{
-    return value >= least && value <= MOST;
-}
-
-/* Axis i of the node. */
-static bool read_axis(const struct cm_node *node, struct pool_window *w, int axis, size_t i,
-                      size_t rank)
-{
-    const struct cm_int64s strides = cm_node_ints(node, "strides");
-    const struct cm_int64s dilations = cm_node_ints(node, "dilations");
-    const struct cm_int64s pads = cm_node_ints(node, "pads");
-    const struct cm_str automatic = cm_node_str(node, "auto_pad");
-    w->kernel[axis] = cm_node_ints(node, "kernel_shape").items[i];
-    w->stride[axis] = i < strides.count ? strides.items[i] : 1;
-    w->dilation[axis] = i < dilations.count ? dilations.items[i] : 1;
-    w->pad_begin[axis] = w->pad_end[axis] = 0;
-    if (!in_range(w->kernel[axis], 1) || !in_range(w->stride[axis], 1) ||
-        !in_range(w->dilation[axis], 1))
-        return false;
-    if (cm_str_is(automatic, "SAME_UPPER") || cm_str_is(automatic, "SAME_LOWER")) {
-        same_pads(w, axis, cm_str_is(automatic, "SAME_UPPER"));
-    } else if (!cm_str_is(automatic, "VALID") && pads.count == 2 * rank) {
-        w->pad_begin[axis] = pads.items[i];
-        w->pad_end[axis] = pads.items[i + rank];
-    }
-    return in_range(w->pad_begin[axis], 0) && in_range(w->pad_end[axis], 0);
-}
-
-static bool read_window(const struct cm_node *node, const struct cm_shape *x,
-                        const struct cm_shape *y, bool global, struct pool_window *w)
+static bool read_window(struct cm_call *call, const struct cm_shape *x, const struct cm_shape *y,
+                        bool global, struct pool_window *w)
 {
     const int rank = x->rank - 2, missing = POOL_AXES - rank;
     w->in_area = w->out_area = 1;
@@ -56,10 +16,20 @@ static bool read_window(const struct cm_node *node, const struct cm_shape *x,
         w->kernel[axis] = w->in[axis];
         w->stride[axis] = w->dilation[axis] = 1;
         w->pad_begin[axis] = w->pad_end[axis] = 0;
-        if (i >= 0 && !global && !read_axis(node, w, axis, (size_t)i, (size_t)rank))
-            return false;
         w->in_area *= w->in[axis];
         w->out_area *= w->out[axis];
+        if (i < 0 || global)
+            continue;
+        struct cm_window_axis a;
+        if (!cm_window_axis_read(call, call->node, i, rank,
+                                 cm_node_ints(call->node, "kernel_shape").items[i], w->in[axis],
+                                 w->out[axis], &a))
+            return false;
+        w->kernel[axis] = a.kernel;
+        w->stride[axis] = a.stride;
+        w->dilation[axis] = a.dilation;
+        w->pad_begin[axis] = a.pad_begin;
+        w->pad_end[axis] = a.pad_end;
     }
     return true;
 }
@@ -81,8 +51,8 @@ bool pool_window_accepts(struct cm_call *call, const struct cm_tensor *x, const 
         return true;
     if (cm_node_ints(call->node, "kernel_shape").count != (size_t)rank)
         return cm_call_decline(call, "kernel_shape is missing");
-    if (!read_window(call->node, &x->shape, &y->shape, false, &w))
-        return cm_call_decline(call, "the window is out of range");
+    if (!read_window(call, &x->shape, &y->shape, false, &w))
+        return false;
     if (w.kernel[0] * w.kernel[1] > MOST_TAPS ||
         w.kernel[0] * w.kernel[1] * w.kernel[2] > MOST_TAPS)
         return cm_call_decline(call, "the window has more than %d elements", MOST_TAPS);
@@ -105,7 +75,7 @@ void pool_window_init(struct cm_call *call, const struct cm_tensor *x, const str
                       const struct cm_tensor *y, const struct cm_layout *of_y, bool global,
                       struct pool_window *out)
 {
-    read_window(call->node, &x->shape, &y->shape, global, out);
+    read_window(call, &x->shape, &y->shape, global, out);
     const struct channel_blocks *blocks = &out->blocks;
     out->blocks = blocks_of(x, of_x);
     out->of_y = blocks_of(y, of_y);
