@@ -5,6 +5,7 @@
 #include "backends/channels_last.h"
 #include "backends/cpu/product_plan.h"
 #include "backends/depthwise.h"
+#include "backends/product_body.h"
 
 #include "base/number.h"
 #include "graph/backend.h"
@@ -42,11 +43,6 @@ static enum cm_status pack_taps(const struct cm_tensor *from, struct cm_tensor *
 
 /* ---- reading a call ---- */
 
-static bool is_op(const struct cm_node *node, const char *op)
-{
-    return !node->domain.size && cm_str_is(node->op_type, op);
-}
-
 /* The convolution that a call is or begins with; NULL: neither. */
 static const struct cm_node *conv_of(const struct cm_call *call)
 {
@@ -55,7 +51,7 @@ static const struct cm_node *conv_of(const struct cm_call *call)
         const struct cm_graph *body = node->bodies[0].graph;
         node = body->n_outputs == 1 && call->n_out == 1 ? body->first : NULL;
     }
-    return node && is_op(node, "Conv") ? node : NULL;
+    return node && cm_body_is(node, "Conv") ? node : NULL;
 }
 
 static bool read_sizes(struct cm_call *call, const struct cm_conv_window *w, const int *in,
@@ -110,7 +106,7 @@ static bool reads_single_places(const struct cm_conv_window *w)
 static bool has_exponential(const struct cm_node *conv)
 {
     for (const struct cm_node *node = conv->next; node; node = node->next)
-        if (is_op(node, "Swish") || is_op(node, "Sigmoid"))
+        if (cm_body_is(node, "Swish") || cm_body_is(node, "Sigmoid"))
             return true;
     return false;
 }

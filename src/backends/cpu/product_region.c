@@ -5,25 +5,6 @@
 #include "backends/product_body.h"
 #include "graph/backend.h"
 
-static const struct cm_graph *body_of(const struct cm_node *region)
-{
-    return region->bodies[0].graph;
-}
-
-static bool is_op(const struct cm_node *node, const char *op)
-{
-    return !node->domain.size && cm_str_is(node->op_type, op);
-}
-
-/* Which operand of the region a value of the body is; -1: none. */
-static int place_of(const struct cm_graph *body, cm_value value)
-{
-    for (size_t i = 0; value && i < body->n_inputs; i++)
-        if (body->inputs[i] == value)
-            return (int)i;
-    return -1;
-}
-
 /* ---- reading the body ---- */
 
 /* Which of the values so far it is: 0 the product, i + 1 what follower i gives; -1: none. */
@@ -39,29 +20,24 @@ static int number_of(const struct cm_graph *body, cm_value value)
 static bool read_extent(struct cm_call *call, const struct cm_product_plan *plan,
                         const struct cm_tensor *x, struct cm_product_operand *out)
 {
-    const struct cm_shape *shape = &x->shape, *y = &call->out[0]->shape;
-    const int axis = plan->column_axis - (y->rank - shape->rank); /* that of columns, in x */
-    if (cm_shape_equal(shape, y))
-        out->extent = CM_PRODUCT_WHOLE;
-    else if (cm_shape_elements(shape) == 1 && shape->rank <= y->rank)
-        out->extent = CM_PRODUCT_NUMBER;
-    else if (axis >= 0 && axis < shape->rank && shape->rank <= y->rank &&
-             shape->dims[axis] == plan->gemm.n && cm_shape_elements(shape) == plan->gemm.n)
-        out->extent = CM_PRODUCT_COLUMN;
-    else
-        return cm_call_decline(call, "an operand after the product repeats in another way");
-    return true;
+    static const enum cm_product_extent extents[] = {[CM_BODY_NUMBER] = CM_PRODUCT_NUMBER,
+                                                     [CM_BODY_COLUMN] = CM_PRODUCT_COLUMN,
+                                                     [CM_BODY_WHOLE] = CM_PRODUCT_WHOLE,
+                                                     [CM_BODY_OTHER] = CM_PRODUCT_ABSENT};
+    out->extent = extents[cm_body_extent(&x->shape, &call->out[0]->shape, plan->column_axis)];
+    return out->extent != CM_PRODUCT_ABSENT ||
+           cm_call_decline(call, "an operand after the product repeats in another way");
 }
 
 static bool read_operand(struct cm_call *call, const struct cm_product_plan *plan, cm_value value,
                          struct cm_product_operand *out, enum cm_dtype *type)
 {
-    const struct cm_graph *body = body_of(call->node);
+    const struct cm_graph *body = cm_body_of(call->node);
     const struct cm_tensor *constant = NULL;
     *type = CM_UNDEFINED;
     if (!value)
         return true;
-    const int number = number_of(body, value), place = place_of(body, value);
+    const int number = number_of(body, value), place = cm_body_place(body, value);
     *type = cm_value_get(body->module, value)->fact.type->dtype;
     *out = (struct cm_product_operand){.place = number};
     if (number >= 0 && number <= plan->n_followers) {
@@ -109,11 +85,11 @@ static bool read_follower(struct cm_call *call, struct cm_product_plan *plan,
 static int added_first(const struct cm_graph *body, const struct cm_node *product)
 {
     const struct cm_node *next = product->next;
-    if (!next || !(is_op(next, "Add") || is_op(next, "Sum")) || next->n_inputs != 2)
+    if (!next || !(cm_body_is(next, "Add") || cm_body_is(next, "Sum")) || next->n_inputs != 2)
         return -1;
     const cm_value x = cm_node_input(next, 0), y = cm_node_input(next, 1);
-    return x == product->outputs[0]   ? place_of(body, y)
-           : y == product->outputs[0] ? place_of(body, x)
+    return x == product->outputs[0]   ? cm_body_place(body, y)
+           : y == product->outputs[0] ? cm_body_place(body, x)
                                       : -1;
 }
 
@@ -133,10 +109,10 @@ static bool join_addition(struct cm_call *call, struct cm_product_plan *plan,
 
 bool cm_product_places(struct cm_call *call, const struct cm_node *product, int *in)
 {
-    const struct cm_graph *body = product == call->node ? NULL : body_of(call->node);
+    const struct cm_graph *body = product == call->node ? NULL : cm_body_of(call->node);
     for (int i = 0; i < 3; i++) {
         const cm_value value = body ? cm_body_operand(body, i) : cm_node_input(product, i);
-        in[i] = body ? place_of(body, value) : value ? i : -1;
+        in[i] = body ? cm_body_place(body, value) : value ? i : -1;
         if (value ? in[i] < 0 : i < 2)
             return cm_call_decline(call, "an operand of the product is part of the region");
     }
@@ -145,7 +121,7 @@ bool cm_product_places(struct cm_call *call, const struct cm_node *product, int 
 
 bool cm_product_read_followers(struct cm_call *call, struct cm_product_plan *plan)
 {
-    const struct cm_graph *body = body_of(call->node);
+    const struct cm_graph *body = cm_body_of(call->node);
     plan->first_follower = join_addition(call, plan, body) ? 1 : 0;
     for (const struct cm_node *node = cm_body_product(body)->next; node; node = node->next)
         if (!read_follower(call, plan, node))
@@ -157,11 +133,11 @@ bool cm_product_read_followers(struct cm_call *call, struct cm_product_plan *pla
 /* NULL after declining. */
 static struct cm_product_plan *read_region(struct cm_call *call)
 {
-    const struct cm_graph *body = body_of(call->node);
+    const struct cm_graph *body = cm_body_of(call->node);
     const struct cm_node *product = cm_body_product(body);
     int in[3];
-    if (!product || !(is_op(product, "MatMul") || is_op(product, "Gemm")) || body->n_outputs != 1 ||
-        call->n_out != 1) {
+    if (!product || !(cm_body_is(product, "MatMul") || cm_body_is(product, "Gemm")) ||
+        body->n_outputs != 1 || call->n_out != 1) {
         cm_call_decline(call, "the group does not begin with a matrix product");
         return NULL;
     }
@@ -254,10 +230,10 @@ void cm_product_finish(const void *arg, int64_t row, int64_t rows, int64_t colum
  * element by element. */
 static enum cm_sharing share(const struct cm_node *node, int output, int input)
 {
-    const struct cm_graph *body = body_of(node);
+    const struct cm_graph *body = cm_body_of(node);
     const struct cm_node *product = cm_body_product(body);
     const cm_value x = body->inputs[input];
-    const bool has_addend = is_op(product, "Gemm") && cm_node_input(product, 2);
+    const bool has_addend = cm_body_is(product, "Gemm") && cm_node_input(product, 2);
     if (output != 0 || has_addend || added_first(body, product) != input ||
         cm_value_get(body->module, x)->n_uses != 1)
         return CM_SHARE_NOTHING;

@@ -17,8 +17,8 @@ static void set_extent(struct cm_dnnl_operand *operand, const struct cm_dnnl_fol
 {
     *operand = (struct cm_dnnl_operand){.place = CM_DNNL_IN(follower->place), .rank = y->rank};
     for (int i = 0; i < y->rank; i++) {
-        const bool repeats = follower->extent == CM_DNNL_ONE ||
-                             (follower->extent == CM_DNNL_CHANNEL && i != channel_axis);
+        const bool repeats = follower->extent == CM_BODY_NUMBER ||
+                             (follower->extent == CM_BODY_COLUMN && i != channel_axis);
         operand->dims[i] = repeats ? 1 : y->dims[i];
     }
 }
@@ -69,13 +69,13 @@ bool cm_dnnl_set_followers(struct cm_call *call, const struct cm_dnnl_product *p
                                     .a = follower->a,
                                     .b = follower->b,
                                     .joining = CM_DNNL_ADD};
-        if (follower->adds && follower->extent == CM_DNNL_CHANNEL && !bias->rank &&
+        if (follower->adds && follower->extent == CM_BODY_COLUMN && !bias->rank &&
             posts->count == 0) {
             set_bias(bias, follower, axis, at_1, y);
             continue;
         }
         if (follower->adds) {
-            const bool whole = follower->extent == CM_DNNL_WHOLE;
+            const bool whole = follower->extent == CM_BODY_WHOLE;
             if (whole && has_sum)
                 return cm_call_decline(call, "two tensors as large as the result are added");
             has_sum = has_sum || whole;

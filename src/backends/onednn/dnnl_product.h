@@ -4,21 +4,15 @@
 #define CM_BACKENDS_ONEDNN_DNNL_PRODUCT_H
 
 #include "backends/onednn/dnnl_operand.h"
-
-/* What an operand that is added to the result looks like. */
-enum cm_dnnl_extent {
-    CM_DNNL_ONE,     /* one number */
-    CM_DNNL_CHANNEL, /* one number a channel: axis 1 of a convolution, the last of a matrix */
-    CM_DNNL_WHOLE,   /* as large as the result */
-};
+#include "backends/product_body.h"
 
 /* A step after the product: a function, or the addition of an input of the call. */
 struct cm_dnnl_follower {
     bool adds;
     enum cm_dnnl_function function;
     float a, b;
-    int place; /* of the input */
-    enum cm_dnnl_extent extent;
+    int place;                  /* of the input */
+    enum cm_body_extent extent; /* columns: channels */
 };
 
 /* A product whose result, after what follows it, is output 0 of a call. */

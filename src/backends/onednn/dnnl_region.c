@@ -38,31 +38,10 @@ static const struct {
     {"Tanh", CM_DNNL_TANH, NULL},
 };
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-static bool is_op(const struct cm_node *node, const char *op)
-{
-    return !node->domain.size && cm_str_is(node->op_type, op);
-}
-
 /* Sum is Add of any number. */
 static bool is_sum_of_two(const struct cm_node *node)
 {
-    return is_op(node, "Add") || (is_op(node, "Sum") && node->n_inputs == 2);
-}
-
-static const struct cm_graph *body_of(const struct cm_node *region)
-{
-    return region->bodies[0].graph;
-}
-
-/* Which operand of the region a value of the body is; -1: none. */
-static int place_of(const struct cm_graph *body, cm_value value)
-{
-    for (size_t i = 0; value && i < body->n_inputs; i++)
-        if (body->inputs[i] == value)
-            return (int)i;
-    return -1;
+    return cm_body_is(node, "Add") || (cm_body_is(node, "Sum") && node->n_inputs == 2);
 }
 
 /* Is the value one number that can never change? */
@@ -99,24 +78,6 @@ static bool add_function(struct chain_walk *walk, enum cm_dnnl_function function
     return add_follower(walk, (struct cm_dnnl_follower){.function = function, .a = a, .b = b});
 }
 
-/* How the input repeats over the result; false when it does in another way. */
-static bool read_extent(const struct chain_walk *walk, int place, enum cm_dnnl_extent *out)
-{
-    const struct cm_shape *y = &walk->call->out[0]->shape, *x = &walk->call->in[place]->shape;
-    const int missing = y->rank - x->rank;
-    const int axis = (walk->at_1 ? 1 : y->rank - 1) - missing;
-    *out = CM_DNNL_WHOLE;
-    if (cm_shape_equal(x, y))
-        return true;
-    *out = CM_DNNL_ONE;
-    if (cm_shape_elements(x) == 1 && missing >= 0)
-        return true;
-    *out = CM_DNNL_CHANNEL;
-    if (missing < 0 || axis < 0 || x->dims[axis] != y->dims[axis + missing])
-        return false;
-    return cm_shape_elements(x) == x->dims[axis];
-}
-
 static bool is_operand_of_product(const struct cm_dnnl_product *product, int place)
 {
     return place == product->in[0] || place == product->in[1] || place == product->in[2];
@@ -124,13 +85,16 @@ static bool is_operand_of_product(const struct cm_dnnl_product *product, int pla
 
 static bool read_add(struct chain_walk *walk, cm_value other)
 {
-    struct cm_dnnl_follower follower = {.adds = true, .place = place_of(walk->body, other)};
+    struct cm_dnnl_follower follower = {.adds = true, .place = cm_body_place(walk->body, other)};
     float number;
     if (read_number(walk->body, other, &number))
         return add_function(walk, CM_DNNL_LINEAR, 1, number);
     if (follower.place < 0)
         return cm_call_decline(walk->call, "the chain adds a value that the chain computes");
-    if (!read_extent(walk, follower.place, &follower.extent))
+    const struct cm_shape *y = &walk->call->out[0]->shape;
+    follower.extent =
+        cm_body_extent(&walk->call->in[follower.place]->shape, y, walk->at_1 ? 1 : y->rank - 1);
+    if (follower.extent == CM_BODY_OTHER)
         return cm_call_decline(walk->call, "oneDNN cannot repeat the operand of Add that way");
     if (is_operand_of_product(walk->product, follower.place))
         return cm_call_decline(walk->call, "the chain adds an operand of the product");
@@ -163,7 +127,7 @@ static bool read_clip(struct chain_walk *walk, const struct cm_node *node)
 static bool is_gate(const struct chain_walk *walk, const struct cm_node *node)
 {
     const struct cm_node *next = node->next;
-    if (!is_op(node, "Sigmoid") || !next || !is_op(next, "Mul"))
+    if (!cm_body_is(node, "Sigmoid") || !next || !cm_body_is(next, "Mul"))
         return false;
     const cm_value a = cm_node_input(next, 0), b = cm_node_input(next, 1);
     return (a == walk->value && b == node->outputs[0]) ||
@@ -176,20 +140,20 @@ static bool read_node(struct chain_walk *walk, const struct cm_node *node)
     const cm_value other = first == walk->value ? cm_node_input(node, 1) : first;
     if (is_sum_of_two(node))
         return read_add(walk, other);
-    if (is_op(node, "Mul"))
+    if (cm_body_is(node, "Mul"))
         return read_mul(walk, other);
-    if (is_op(node, "Clip"))
+    if (cm_body_is(node, "Clip"))
         return read_clip(walk, node);
-    if (is_op(node, "Gelu")) {
+    if (cm_body_is(node, "Gelu")) {
         const bool by_tanh = cm_str_is(cm_node_str(node, "approximate"), "tanh");
         return add_function(walk, by_tanh ? CM_DNNL_GELU_TANH : CM_DNNL_GELU_ERF, 0, 0);
     }
-    if (is_op(node, "HardSigmoid"))
+    if (cm_body_is(node, "HardSigmoid"))
         return add_function(walk, CM_DNNL_LINEAR, cm_node_float(node, "alpha"),
                             cm_node_float(node, "beta")) &&
                add_function(walk, CM_DNNL_CLIP, 0, 1);
-    for (size_t i = 0; i < COUNT(functions); i++)
-        if (is_op(node, functions[i].op))
+    for (size_t i = 0; i < CM_COUNT(functions); i++)
+        if (cm_body_is(node, functions[i].op))
             return add_function(
                 walk, functions[i].function,
                 functions[i].attribute ? cm_node_float(node, functions[i].attribute) : 0, 0);
@@ -232,7 +196,7 @@ static bool read_product(struct cm_call *call, const struct cm_graph *body,
         .node = cm_body_product(body), .in = {-1, -1, -1}, .turned = cm_body_turns(body)};
     for (int i = 0; i < 3; i++) {
         const cm_value value = cm_body_operand(body, i);
-        out->in[i] = place_of(body, value);
+        out->in[i] = cm_body_place(body, value);
         if (value && out->in[i] < 0)
             return cm_call_decline(call, "an operand of the product is part of the region");
     }
@@ -333,8 +297,9 @@ static void take_last(const struct cm_node *node, struct cm_dnnl_product *produc
 {
     const enum cm_dtype type = CM_FLOAT;
     *last = (struct cm_element_loop){.run = NULL};
-    if (is_op(product->node, "Conv") && is_op(node, "Swish") && product->n_followers > 0 &&
-        node->op && node->op->elementwise && node->op->elementwise(node, &type, type, last))
+    if (cm_body_is(product->node, "Conv") && cm_body_is(node, "Swish") &&
+        product->n_followers > 0 && node->op && node->op->elementwise &&
+        node->op->elementwise(node, &type, type, last))
         product->n_followers--;
 }
 
@@ -368,12 +333,12 @@ static void finish_result(const struct cm_call *call, const struct cm_element_lo
 
 static bool region_accepts(struct cm_call *call)
 {
-    const struct cm_graph *body = body_of(call->node);
+    const struct cm_graph *body = cm_body_of(call->node);
     const struct cm_node *first = cm_body_product(body);
     cm_dnnl_accept_fn *accept = NULL;
     struct cm_dnnl_product product;
-    for (size_t i = 0; first && i < COUNT(products); i++)
-        if (is_op(first, products[i].op))
+    for (size_t i = 0; first && i < CM_COUNT(products); i++)
+        if (cm_body_is(first, products[i].op))
             accept = products[i].accept;
     if (!accept || body->n_outputs != 1 || call->n_out != 1 || call->n_in > MOST_OPERANDS)
         return cm_call_decline(
@@ -417,7 +382,7 @@ static enum cm_status region_run(struct cm_call *call)
  * as many elements has not, and is read all along.) */
 static enum cm_sharing region_share(const struct cm_node *node, int output, int input)
 {
-    const struct cm_graph *body = body_of(node);
+    const struct cm_graph *body = cm_body_of(node);
     if (output != 0 || (size_t)input >= body->n_inputs)
         return CM_SHARE_NOTHING;
     const struct cm_value_def *def = cm_value_get(body->module, body->inputs[input]);

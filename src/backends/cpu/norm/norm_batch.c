@@ -9,6 +9,7 @@
  * the square of the mean, without loss. */
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/channel_blocks.h"
+#include "backends/cpu/norm/norm_row.h"
 #include "base/machine.h"
 #include "base/number.h"
 #include "base/parallel.h"
@@ -480,36 +481,18 @@ static enum cm_status prepare_backward(struct cm_call *call)
     return plan_batch(call, &call->in[G_X]->shape, layout);
 }
 
-static bool is_float(const struct cm_tensor *tensor)
-{
-    return !tensor || tensor->type == CM_FLOAT;
-}
-
-static bool accepts_floats(struct cm_call *call, int x)
-{
-    for (int i = 0; i < call->n_in; i++)
-        if (!is_float(call->in[i]))
-            return cm_call_decline_type(call, call->in[i]);
-    for (int o = 0; o < call->n_out; o++)
-        if (!is_float(call->out[o]))
-            return cm_call_decline_type(call, call->out[o]);
-    if (cm_shape_elements(&call->in[x]->shape) == 0)
-        return cm_call_decline_empty(call, call->in[x]);
-    return true;
-}
-
 static bool accepts_forward(struct cm_call *call)
 {
     if (!cm_node_int(call->node, "training_mode"))
         return cm_call_decline(call, "the statistics are given");
-    return accepts_floats(call, X);
+    return cm_norm_accepts_floats(call, X);
 }
 
 static bool accepts_backward(struct cm_call *call)
 {
     if (!cm_shape_equal(&call->in[G_X]->shape, &call->in[G_DY]->shape))
         return cm_call_decline(call, "dY and X differ in shape");
-    if (!accepts_floats(call, G_X))
+    if (!cm_norm_accepts_floats(call, G_X))
         return false;
     const struct channel_blocks blocks = channel_blocks_of(&call->in[G_X]->shape, NULL);
     if (cm_tensor_count(call->in[G_SCALE]) != blocks.channels)

@@ -2,6 +2,7 @@
  * last and what has them last by its shape: the bytes stay as they are. */
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/channels_last.h"
+#include "backends/product_body.h"
 
 #include "base/parallel.h"
 #include "graph/backend.h"
@@ -25,8 +26,8 @@ static enum direction direction_of(const struct cm_node *node, int rank)
 static bool is_convolution(const struct cm_node *node)
 {
     if (node && node->n_bodies == 1 && cm_str_is(node->op_type, "ProductRegion"))
-        node = node->bodies[0].graph->first;
-    return node && !node->domain.size && cm_str_is(node->op_type, "Conv");
+        node = cm_body_of(node)->first;
+    return node && cm_body_is(node, "Conv");
 }
 
 /* Is every reader of the result a convolution? */
