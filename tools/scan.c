@@ -484,17 +484,6 @@ static void make_tests(struct text *out, char **paths, int count)
     free(list.items);
 }
 
-/* The file name without folder and last extension. */
-static void body_name(const char *path, char *name, size_t room)
-{
-    const char *const slash = strrchr(path, '/');
-
-    snprintf(name, room, "%s", slash ? slash + 1 : path);
-    char *const dot = strrchr(name, '.');
-    if (dot)
-        *dot = '\0';
-}
-
 /* Comments and indentation are for people: what is read at run time has neither. */
 static void strip_text(struct text *text)
 {
@@ -529,76 +518,57 @@ static void embed_text(struct text *out, const char *symbol, int index, const ch
     text_print(out, "0};\n");
 }
 
-static void make_bodies(struct text *out, char **paths, int count)
+/* Files that the library holds whole, as rows {name, text, size} of a table. */
+struct embedding {
+    const char *mode, *header, *symbol, *type, *array;
+    const char *folder; /* names are paths below it; NULL: they are names of files */
+    bool stripped;      /* of comments and indentation; else lines stay, as messages count them */
+    bool has_extensions;
+};
+static const struct embedding embeddings[] = {
+    {"bodies", "graph/bodies.h", "body", "cm_embedded_body", "cm_embedded_bodies", NULL, true,
+     false},
+    {"templates", "mlir/lowering/template.h", "template", "cm_mlir_template", "cm_mlir_templates",
+     "data/mlir/", false, false},
+    /* C that is compiled for other machines */
+    {"sources", "mlir/lowering/glue.h", "source", "cm_mlir_source", "cm_mlir_sources", "src/",
+     false, true},
+};
+
+static void embedded_name(const struct embedding *kind, const char *path, char *name, size_t room)
 {
-    text_print(out, "#include \"graph/bodies.h\"\n\n");
+    const size_t size = kind->folder ? strlen(kind->folder) : 0;
+    const char *const slash = strrchr(path, '/');
+
+    if (kind->folder && strncmp(path, kind->folder, size) != 0)
+        die("%s: the path does not begin with %s; run scan in the project's root", path,
+            kind->folder);
+    snprintf(name, room, "%s", kind->folder ? path + size : slash ? slash + 1 : path);
+    char *const dot = strrchr(name, '.');
+    if (dot && !kind->has_extensions)
+        *dot = '\0';
+}
+
+static void make_embedded(const struct embedding *kind, struct text *out, char **paths, int count)
+{
+    text_print(out, "#include \"%s\"\n\n", kind->header);
     for (int i = 0; i < count; i++) {
         struct text text;
         if (!read_file(paths[i], &text))
             die("%s: %s", paths[i], strerror(errno));
-        strip_text(&text);
-        embed_text(out, "body", i, paths[i], &text);
+        if (kind->stripped)
+            strip_text(&text);
+        embed_text(out, kind->symbol, i, paths[i], &text);
         free(text.data);
     }
-    text_print(out, "\nconst struct cm_embedded_body cm_embedded_bodies[] = {\n");
+    text_print(out, "\nconst struct %s %s[] = {\n", kind->type, kind->array);
     for (int i = 0; i < count; i++) {
         char name[256];
-        body_name(paths[i], name, sizeof(name));
-        text_print(out, "    {\"%s\", body_%d, sizeof(body_%d) - 1},\n", name, i, i);
+        embedded_name(kind, paths[i], name, sizeof(name));
+        text_print(out, "    {\"%s\", %s_%d, sizeof(%s_%d) - 1},\n", name, kind->symbol, i,
+                   kind->symbol, i);
     }
-    text_print(out, "    {0, 0, 0},\n};\nconst size_t cm_embedded_body_count = %d;\n", count);
-}
-
-/* The part of path below folder, which path must begin with. */
-static const char *path_below(const char *path, const char *folder)
-{
-    const size_t size = strlen(folder);
-
-    if (strncmp(path, folder, size) != 0)
-        die("%s: the path does not begin with %s; run scan in the project's root", path, folder);
-    return path + size;
-}
-
-/* Templates of MLIR: their names are their paths below data/mlir/. Lines stay as they are, since
- * messages count them. */
-static void make_templates(struct text *out, char **paths, int count)
-{
-    text_print(out, "#include \"mlir/lowering/template.h\"\n\n");
-    for (int i = 0; i < count; i++) {
-        struct text text;
-        if (!read_file(paths[i], &text))
-            die("%s: %s", paths[i], strerror(errno));
-        embed_text(out, "template", i, paths[i], &text);
-        free(text.data);
-    }
-    text_print(out, "\nconst struct cm_mlir_template cm_mlir_templates[] = {\n");
-    for (int i = 0; i < count; i++) {
-        char name[256];
-        snprintf(name, sizeof name, "%s", path_below(paths[i], "data/mlir/"));
-        char *const dot = strrchr(name, '.');
-        if (dot)
-            *dot = '\0';
-        text_print(out, "    {\"%s\", template_%d, sizeof(template_%d) - 1},\n", name, i, i);
-    }
-    text_print(out, "    {0, 0, 0},\n};\nconst size_t cm_mlir_template_count = %d;\n", count);
-}
-
-/* C sources that are compiled for other machines, whole; named by their path below src/. */
-static void make_sources(struct text *out, char **paths, int count)
-{
-    text_print(out, "#include \"mlir/lowering/glue.h\"\n\n");
-    for (int i = 0; i < count; i++) {
-        struct text text;
-        if (!read_file(paths[i], &text))
-            die("%s: %s", paths[i], strerror(errno));
-        embed_text(out, "source", i, paths[i], &text);
-        free(text.data);
-    }
-    text_print(out, "\nconst struct cm_mlir_source cm_mlir_sources[] = {\n");
-    for (int i = 0; i < count; i++)
-        text_print(out, "    {\"%s\", source_%d, sizeof(source_%d) - 1},\n",
-                   path_below(paths[i], "src/"), i, i);
-    text_print(out, "    {0, 0, 0},\n};\nconst size_t cm_mlir_source_count = %d;\n", count);
+    text_print(out, "    {0, 0, 0},\n};\nconst size_t %s_count = %d;\n", kind->type, count);
 }
 
 static int by_operator(const void *a, const void *b)
@@ -663,28 +633,33 @@ int main(int argc, char **argv)
         const char *name;
         void (*make)(struct text *out, char **paths, int count);
     } modes[] = {
-        {"ops", make_ops},
-        {"kernels", make_kernels},
-        {"commands", make_commands},
-        {"tests", make_tests},
-        {"bodies", make_bodies},
-        {"sources", make_sources},
-        {"templates", make_templates},
-        {"levels", make_levels},
+        {"ops", make_ops},     {"kernels", make_kernels}, {"commands", make_commands},
+        {"tests", make_tests}, {"levels", make_levels},
     };
     struct text out = {0};
+    bool known = false;
 
     if (argc >= 3) {
+        text_print(&out, "/* Generated by tools/scan.c; edit what it scans instead. */\n");
+        for (size_t i = 0; i < sizeof(embeddings) / sizeof(embeddings[0]); i++) {
+            if (strcmp(argv[1], embeddings[i].mode) != 0)
+                continue;
+            make_embedded(&embeddings[i], &out, argv + 3, argc - 3);
+            known = true;
+        }
         for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
             if (strcmp(argv[1], modes[i].name) != 0)
                 continue;
-            text_print(&out, "/* Generated by tools/scan.c; edit what it scans instead. */\n");
             modes[i].make(&out, argv + 3, argc - 3);
-            write_if_changed(argv[2], &out);
-            free(out.data);
-            return 0;
+            known = true;
         }
     }
-    fputs("usage: scan ops|kernels|commands|tests|bodies|templates|levels OUT.c FILE...\n", stderr);
+    if (known) {
+        write_if_changed(argv[2], &out);
+        free(out.data);
+        return 0;
+    }
+    fputs("usage: scan ops|kernels|commands|tests|bodies|sources|templates|levels OUT.c FILE...\n",
+          stderr);
     return 2;
 }
