@@ -55,6 +55,21 @@ static bool is_empty(const struct cm_type *type)
     return false;
 }
 
+enum cm_status cm_step_infer(const struct cm_step *step, struct cm_arena *arena,
+                             const struct cm_fact *facts, struct cm_fact *results,
+                             struct cm_error *err)
+{
+    struct cm_infer in = {.node = step->node,
+                          .arena = arena,
+                          .symbols = cm_module_symbols(step->node->module),
+                          .in = facts,
+                          .out = results,
+                          .n_in = step->n_in,
+                          .n_out = step->n_out,
+                          .err = err};
+    return step->node->op->infer(&in);
+}
+
 /* Do the input shapes decide the shapes of this step's results? Fills results if so; otherwise says
  * what it must wait for. */
 static enum cm_status infer_step(struct cm_binder *b, const struct cm_step *step,
@@ -76,15 +91,7 @@ static enum cm_status infer_step(struct cm_binder *b, const struct cm_step *step
                          .data;
         return CM_OK;
     }
-    struct cm_infer in = {.node = step->node,
-                          .arena = b->arena,
-                          .symbols = cm_module_symbols(b->session->module),
-                          .in = facts,
-                          .out = results,
-                          .n_in = step->n_in,
-                          .n_out = step->n_out,
-                          .err = b->err};
-    CM_TRY(op->infer(&in));
+    CM_TRY(cm_step_infer(step, b->arena, facts, results, b->err));
     for (int o = 0; o < step->n_out; o++) {
         if (step->out[o] == CM_NO_SLOT || is_decided(results[o].type))
             continue;
@@ -155,6 +162,9 @@ static struct cm_bound_step *new_step(struct cm_binder *b, const struct cm_step 
         out_datum[o] = &b->context->slots[step->out[o]].datum;
         out[o] = &b->context->slots[step->out[o]].datum.tensor;
     }
+    bound->in = in;
+    bound->out = out;
+    bound->in_datum = in_datum;
     bound->call = (struct cm_call){.node = step->node,
                                    .op = step->node->op,
                                    .n_in = step->n_in,
@@ -272,8 +282,6 @@ static enum cm_status settle_inputs(struct cm_binder *b, struct cm_bound_step *b
                                     enum cm_layout_rule rule, int *temporary)
 {
     const struct cm_step *step = bound->step;
-    const struct cm_tensor **in = (const struct cm_tensor **)(uintptr_t)bound->call.in;
-    const struct cm_datum **in_datum = (const struct cm_datum **)(uintptr_t)bound->call.in_datum;
     for (int i = 0; i < step->n_in; i++) {
         temporary[i] = -1;
         if (step->in[i] == CM_NO_SLOT)
@@ -285,12 +293,13 @@ static enum cm_status settle_inputs(struct cm_binder *b, struct cm_bound_step *b
             wants = has == &cm_unaligned ? has : NULL;
         if (cm_layout_equal(has, wants))
             continue;
-        if (!cm_weight_waits(b->context, b->block, b->binding, bound, i, wants, &in_datum[i])) {
+        if (!cm_weight_waits(b->context, b->block, b->binding, bound, i, wants,
+                             &bound->in_datum[i])) {
             struct cm_datum *copy;
             CM_TRY(reorder_operand(b, step->in[i], wants, &temporary[i], &copy));
-            in_datum[i] = copy;
+            bound->in_datum[i] = copy;
         }
-        in[i] = &in_datum[i]->tensor;
+        bound->in[i] = &bound->in_datum[i]->tensor;
     }
     return CM_OK;
 }
@@ -414,7 +423,6 @@ static enum cm_status place_outputs(struct cm_binder *b, struct cm_bound_step *b
                                     bool *only_views)
 {
     const struct cm_step *step = bound->step;
-    struct cm_tensor **given = (struct cm_tensor **)(uintptr_t)bound->call.out;
     *only_views = true;
     for (int o = 0; o < step->n_out; o++) {
         bool view = false;
@@ -434,7 +442,7 @@ static enum cm_status place_outputs(struct cm_binder *b, struct cm_bound_step *b
             *CM_PUSH(b->arena, &b->binding->extras) =
                 (struct cm_extra){reordered, b->storages.all.items[out->storage[o]].offset};
             out->plain[o] = &slot->datum.tensor;
-            given[o] = reordered;
+            bound->out[o] = reordered;
         } else {
             slot->datum.tensor.layout = layout;
         }

@@ -36,21 +36,6 @@ void cm_prepared_free(void *bound_step)
 
 /* ---- operands and results ---- */
 
-static const struct cm_datum **operands(struct cm_bound_step *bound)
-{
-    return (const struct cm_datum **)(uintptr_t)bound->call.in_datum;
-}
-
-static const struct cm_tensor **inputs(struct cm_bound_step *bound)
-{
-    return (const struct cm_tensor **)(uintptr_t)bound->call.in;
-}
-
-static struct cm_tensor **outputs(struct cm_bound_step *bound)
-{
-    return (struct cm_tensor **)(uintptr_t)bound->call.out;
-}
-
 /* Operands must be plain. */
 static enum cm_status make_plain(struct cm_context *context, struct cm_bound_step *bound,
                                  struct cm_error *err)
@@ -61,14 +46,14 @@ static enum cm_status make_plain(struct cm_context *context, struct cm_bound_ste
             continue;
         const struct cm_tensor *tensor = &context->slots[id].datum.tensor;
         if (tensor->layout == &cm_unaligned) {
-            CM_TRY(cm_align_constant(context->session, id, &operands(bound)[i], err));
+            CM_TRY(cm_align_constant(context->session, id, &bound->in_datum[i], err));
             continue;
         }
         struct cm_datum *plain = cm_data_new(bound->arena, 1); /* dropped with the step */
         CM_TRY(cm_context_tensor(context, tensor->type, &tensor->shape, &plain->tensor, err));
         plain->kind = CM_KIND_TENSOR;
         CM_TRY(tensor->layout->reorder(tensor, &plain->tensor, err));
-        operands(bound)[i] = plain;
+        bound->in_datum[i] = plain;
     }
     return CM_OK;
 }
@@ -99,15 +84,7 @@ static enum cm_status allocate_results(struct cm_context *context,
     for (int i = 0; i < step->n_in; i++)
         if (step->in[i] != CM_NO_SLOT)
             facts[i] = fact_of(bound, i);
-    struct cm_infer in = {.node = step->node,
-                          .arena = arena,
-                          .symbols = cm_module_symbols(context->session->module),
-                          .in = facts,
-                          .out = results,
-                          .n_in = step->n_in,
-                          .n_out = step->n_out,
-                          .err = err};
-    CM_TRY(step->node->op->infer(&in));
+    CM_TRY(cm_step_infer(step, arena, facts, results, err));
     for (int o = 0; o < step->n_out; o++) {
         if (step->out[o] == CM_NO_SLOT)
             continue;
@@ -203,8 +180,8 @@ static enum cm_status choose(struct cm_context *context, struct cm_bound_step *b
 {
     const struct cm_step *step = bound->step;
     struct cm_arena *arena = &prepared->arena, *const per_run = bound->arena;
-    const struct cm_tensor **in = inputs(bound);
-    struct cm_tensor **out = outputs(bound);
+    const struct cm_tensor **in = bound->in;
+    struct cm_tensor **out = bound->out;
     const struct cm_tensor **shown_in =
         CM_NEW_ARRAY(per_run, const struct cm_tensor *, (size_t)step->n_in);
     struct cm_tensor **shown_out = CM_NEW_ARRAY(per_run, struct cm_tensor *, (size_t)step->n_out);
@@ -353,7 +330,7 @@ static enum cm_status bring_inputs(struct cm_context *context, struct cm_bound_s
             CM_TRY(beside(context, bound, bound->call.in[i], want, &copy, err));
             CM_TRY(want->reorder(bound->call.in[i], copy, err));
         }
-        inputs(bound)[i] = copy;
+        bound->in[i] = copy;
     }
     return CM_OK;
 }
@@ -362,7 +339,7 @@ static enum cm_status run_kernel(struct cm_context *context, struct cm_bound_ste
                                  const struct cm_prepared *prepared, struct cm_error *err)
 {
     const struct cm_step *step = bound->step;
-    struct cm_tensor **out = outputs(bound);
+    struct cm_tensor **out = bound->out;
     struct cm_tensor **plain = CM_NEW_ARRAY(bound->arena, struct cm_tensor *, (size_t)step->n_out);
     bound->kernel = prepared->kernel->backend->name;
     bound->call.arg = prepared->kernel->arg;
@@ -396,15 +373,15 @@ enum cm_status cm_run_late(struct cm_context *context, struct cm_bound_step *bou
     struct cm_prepared *prepared = NULL;
     for (int i = 0; i < step->n_in; i++)
         if (step->in[i] != CM_NO_SLOT)
-            operands(bound)[i] = &context->slots[step->in[i]].datum;
+            bound->in_datum[i] = &context->slots[step->in[i]].datum;
     CM_TRY(make_plain(context, bound, err));
     if (!sizes_itself)
         CM_TRY(allocate_results(context, bound, err));
     for (int i = 0; i < step->n_in; i++) /* a kernel sees a tensor or nothing */
         if (step->in[i] != CM_NO_SLOT)
-            inputs(bound)[i] = bound->call.in_datum[i]->kind == CM_KIND_TENSOR
-                                   ? &bound->call.in_datum[i]->tensor
-                                   : NULL;
+            bound->in[i] = bound->call.in_datum[i]->kind == CM_KIND_TENSOR
+                               ? &bound->call.in_datum[i]->tensor
+                               : NULL;
     bound->declined = bound->waits_for;
     if (step->kernels.count && !sizes_itself)
         CM_TRY(prepare(context, bound, &prepared, err));

@@ -273,7 +273,6 @@ static enum cm_status make_shared(struct cm_binding *binding, struct cm_error *e
 static enum cm_status pack_waiting(struct cm_session *session, struct cm_binding *binding,
                                    const struct cm_waiting *one, struct cm_error *err)
 {
-    const struct cm_call *call = &one->step->call;
     const struct cm_tensor *constant = session->constants[one->step->step->in[one->input]];
     struct cm_datum *packed = one->moved;
     void *data;
@@ -285,8 +284,8 @@ static enum cm_status pack_waiting(struct cm_session *session, struct cm_binding
     packed->tensor.buffer = NULL;
     packed->tensor.layout = one->layout;
     packed->tensor.data = data;
-    ((const struct cm_tensor **)(uintptr_t)call->in)[one->input] = &packed->tensor;
-    ((const struct cm_datum **)(uintptr_t)call->in_datum)[one->input] = packed;
+    one->step->in[one->input] = &packed->tensor;
+    one->step->in_datum[one->input] = packed;
     return CM_OK;
 }
 

@@ -128,6 +128,9 @@ struct cm_bound_step {
     cm_share_fn *share;           /* of the kernel, or of the operator */
     const struct cm_kernel *with; /* the kernel; NULL: the operator's own */
     struct cm_call call;
+    const struct cm_tensor **in; /* what the call sees, to be changed here */
+    struct cm_tensor **out;
+    const struct cm_datum **in_datum;
     size_t scratch_size, scratch_offset;
     size_t first_waiting, n_waiting;       /* of its operands, in the binding */
     const struct cm_layout **want, **give; /* by input, by output: asked for by its prepare */
@@ -271,6 +274,11 @@ enum cm_status cm_weights_move(const struct cm_binding *binding, const struct cm
  * as they follow from the types at hand; types are NULL where they do not. block is being bound. */
 void cm_infer_bodies(struct cm_context *context, const struct cm_block *block,
                      const struct cm_step *step, struct cm_arena *arena, struct cm_fact *results);
+
+/* Asks the inference rule of a step, by the facts of its operands. */
+enum cm_status cm_step_infer(const struct cm_step *step, struct cm_arena *arena,
+                             const struct cm_fact *facts, struct cm_fact *results,
+                             struct cm_error *err) CM_MUST_CHECK;
 
 /* The first kernel of a backend that takes the call; NULL: none does. The reasons of those that did
  * not are added to bound->declined, in arena. */
