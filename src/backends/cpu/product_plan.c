@@ -56,14 +56,6 @@ static int64_t batch_dim(const struct cm_shape *shape, int matrix_axes, int i)
     return axis >= 0 ? shape->dims[axis] : 1;
 }
 
-static int64_t batches_of(const struct cm_shape *shape, int matrix_axes)
-{
-    int64_t count = 1;
-    for (int i = 0; i + matrix_axes < shape->rank; i++)
-        count *= batch_dim(shape, matrix_axes, i);
-    return count;
-}
-
 /* A vector is a row on the left and a column on the right; a matrix on the right may lie turned. */
 static void read_matmul(struct cm_call *call, struct cm_product_plan *plan)
 {
@@ -80,8 +72,9 @@ static void read_matmul(struct cm_call *call, struct cm_product_plan *plan)
     plan->b_row = turned ? 1 : gemm->n;
     plan->b_column = turned ? gemm->k : 1;
     plan->batches = 1;
-    if (batches_of(b, of_b) == 1) { /* the batches of the left operand are more rows */
-        gemm->m = m * batches_of(a, of_a);
+    if (cm_shape_span(b, 0, b->rank - of_b) ==
+        1) { /* the batches of the left operand are more rows */
+        gemm->m = m * cm_shape_span(a, 0, a->rank - of_a);
         return;
     }
     gemm->m = m;

@@ -20,14 +20,6 @@ static int64_t dim_from_end(const struct cm_shape *shape, int i)
     return i < shape->rank ? shape->dims[shape->rank - 1 - i] : 1;
 }
 
-static int64_t batches(const struct cm_shape *shape)
-{
-    int64_t count = 1;
-    for (int i = 2; i < shape->rank; i++)
-        count *= dim_from_end(shape, i);
-    return count;
-}
-
 /* As operand of `rank` axes, missing batch axes being 1. */
 static void set_batched(struct cm_dnnl_operand *operand, const struct cm_shape *shape, int rank)
 {
@@ -63,10 +55,11 @@ bool cm_dnnl_accept_matmul(struct cm_call *call, const struct cm_dnnl_product *p
     struct cm_dnnl_matmul matmul = matmul_of(product);
     const int64_t m = dim_from_end(a, 1), k = dim_from_end(a, 0);
     const int64_t n = dim_from_end(b, product->turned);
-    if (batches(b) == 1) { /* the batches of the left operand are more rows */
-        set_matrix(&matmul.a, batches(a) * m, k, false);
+    if (cm_shape_span(b, 0, b->rank - 2) == 1) { /* the batches of the left operand are more rows */
+        const int64_t rows = cm_shape_span(a, 0, a->rank - 2) * m;
+        set_matrix(&matmul.a, rows, k, false);
         set_matrix(&matmul.b, k, n, product->turned);
-        set_matrix(&matmul.y, batches(a) * m, n, false);
+        set_matrix(&matmul.y, rows, n, false);
         if (cm_call_is_constant(call, product->in[1]))
             matmul.b.order = CM_DNNL_FREE;
         return follow(call, product, &matmul) && cm_dnnl_make_matmul(call, &matmul);
