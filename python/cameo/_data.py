@@ -146,7 +146,7 @@ def open_data(data: Any, names: Sequence[str], columns: str | None = None) -> An
 
 
 def length_of(data: Any, columns: str | None = None) -> tuple[Any, dict[str, int]]:
-    """The data, opened where it is in files, and the options of prepare that describe it: its samples, or how many batches it has."""
+    """The data, opened where it is in files, and what prepare needs to know of it: its samples, or the batches it has."""
     if isinstance(data, (str, os.PathLike)):
         data = open_data(data, (), columns)
     if isinstance(data, _cameo.Data):
