@@ -12,7 +12,7 @@
 /* How a language is written. */
 struct cm_lex_rules {
     const char *comment; /* begins one that ends with the line */
-    const char *in_word; /* marks that a word may have behind its first letter */
+    const char *in_word; /* marks that a word may have after its first letter */
 };
 extern const struct cm_lex_rules cm_lex_onnx;
 

@@ -70,7 +70,7 @@ static enum cm_status leave(const struct expansion *x, const struct whole *of,
 static enum cm_status expand_graph(const struct expansion *x, struct cm_graph *graph,
                                    const struct whole *of);
 
-/* Of a node that stays only the bodies are looked at. */
+/* A node that stays may have bodies with nodes that do not. */
 static enum cm_status expand_node(const struct expansion *x, struct cm_node *node,
                                   const struct whole *of)
 {

@@ -1,5 +1,5 @@
-/* The steps from a program to files. The module plans the arena and finds checks, of which the glue
- * in C tells; then it goes on with the glue and the kernels linked in. */
+/* The steps from a program to files. The module plans the arena and finds checks; the glue in C is
+ * written for these. Then the module goes on with the glue and the kernels linked in. */
 // SPDX-License-Identifier: Apache-2.0
 #include "mlir/toolchain/produce.h"
 
