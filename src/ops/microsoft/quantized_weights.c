@@ -204,8 +204,8 @@ static float number_at(const struct cm_call *call, int64_t row, int64_t k)
 
 /* ---- products ---- */
 
-/* One row of A times some neighbours in a row of weights. What zero brings is multiplied once, as
- * other kernels do it. */
+/* One row of A times some neighbours in a row of weights. As in other kernels, the zero point is
+ * multiplied once, with the sum of the row. */
 static float dot(const struct cm_call *call, const float *a, int64_t row, int64_t k,
                  const struct stretch *s)
 {

@@ -14,7 +14,8 @@ struct cm_labels {
 /* The strings if there are any. */
 struct cm_labels cm_labels_read(const struct cm_node *node, const char *numbers);
 enum cm_dtype cm_labels_type(const struct cm_labels *labels);
-/* Into output 0, if it is wanted. Strings stay the model's: whoever keeps a result copies them. */
+/* Into output 0, if it is wanted. Strings stay the model's: the executor copies those of results.
+ */
 void cm_labels_store(struct cm_call *call, const struct cm_labels *labels, int64_t row,
                      size_t label);
 

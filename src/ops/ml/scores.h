@@ -11,7 +11,7 @@
 enum cm_status cm_infer_feature_rows(struct cm_infer *in, int64_t features,
                                      struct cm_dim *rows) CM_MUST_CHECK;
 
-/* Rows of a run that are scored one by one. Threads share them in parts, each of which has scratch
+/* Rows of a run that are scored one by one. Threads share them in parts. Each part has scratch
  * memory of its own. */
 struct cm_score_rows {
     int64_t rows, parts;
