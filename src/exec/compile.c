@@ -59,6 +59,7 @@ struct compiler {
     cm_slot_id *slot_of;        /* by value number */
     struct cm_step **last_user; /* by slot: the step of its block that reads it last */
     struct capture **captures;  /* by slot */
+    struct cm_marks steps_of;   /* of nodes: which step of their block they are */
     CM_ARRAY(const struct cm_tensor *) constants; /* by slot */
     CM_ARRAY(struct cm_block *) blocks;
     struct cm_error *err;
@@ -157,7 +158,7 @@ static void note_use(struct compiler *c, struct cm_block *block, struct cm_step 
     while (c->session->block_of[slot] != block->number) {
         note_capture(c, block, slot);
         /* From outside it is the step that owns the body who reads. */
-        step = &block->outer->steps[block->graph->owner->mark];
+        step = &block->outer->steps[cm_mark_get(&c->steps_of, block->graph->owner)];
         block = block->outer;
     }
     if (step)
@@ -352,7 +353,7 @@ static enum cm_status build_block(struct compiler *c, struct cm_graph *graph,
         block->inputs[i] = define(c, block, graph->inputs[i]);
     block->steps = CM_NEW_ARRAY(c->arena, struct cm_step, graph->n_nodes);
     for (struct cm_node *node = graph->first; node; node = node->next) {
-        node->mark = (uint32_t)block->n_steps; /* how a body finds its owner's step */
+        cm_mark_set(&c->steps_of, node, (uint32_t)block->n_steps);
         CM_TRY(build_step(c, block, &block->steps[block->n_steps++], node));
     }
     block->n_outputs = graph->n_outputs;
@@ -390,7 +391,10 @@ enum cm_status cm_compile(struct cm_session *session, struct cm_graph *graph, st
     cm_graph_number_random(graph);
     cm_updates_move(session, graph);
     const size_t n_values = cm_module_value_count(graph->module);
-    struct compiler c = {.session = session, .arena = session->arena, .err = err};
+    struct compiler c = {.session = session,
+                         .arena = session->arena,
+                         .steps_of = cm_marks_begin(graph->module),
+                         .err = err};
     c.slot_of = CM_NEW_ARRAY(c.arena, cm_slot_id, n_values);
     c.last_user = CM_NEW_ARRAY(c.arena, struct cm_step *, n_values);
     c.captures = CM_NEW_ARRAY(c.arena, struct capture *, n_values);

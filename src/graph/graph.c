@@ -208,23 +208,6 @@ void cm_graph_set_outputs(struct cm_graph *graph, const cm_value *values, size_t
     }
 }
 
-static void node_mark(struct cm_node *node)
-{
-    /* Already stale nodes end the walk: their owners were marked with them. */
-    for (; node && !node->stale; node = node->graph->owner) {
-        node->stale = true;
-        node->graph->has_stale = true;
-    }
-}
-
-void cm_graph_set_output(struct cm_graph *graph, size_t index, cm_value value)
-{
-    unlink_use(graph->module, &graph->outputs[index]);
-    link_use(graph->module, &graph->outputs[index], value);
-    if (graph->owner)
-        node_mark(graph->owner);
-}
-
 cm_value cm_graph_find(const struct cm_graph *graph, struct cm_str name)
 {
     for (; graph && name.size; graph = graph->parent) {
@@ -487,13 +470,22 @@ void cm_use_redirect(struct cm_module *module, struct cm_use *use, cm_value valu
     link_use(module, use, value);
 }
 
-static void value_mark_users(struct cm_module *module, cm_value value)
+static void mark_stale(struct cm_node *node)
+{
+    /* Already stale nodes end the walk: their owners were marked with them. */
+    for (; node && !node->stale; node = node->graph->owner) {
+        node->stale = true;
+        node->graph->has_stale = true;
+    }
+}
+
+static void mark_users(struct cm_module *module, cm_value value)
 {
     for (struct cm_use *use = cm_value_get(module, value)->uses; use; use = use->next) {
         if (use->node)
-            node_mark(use->node);
+            mark_stale(use->node);
         else if (use->graph->owner)
-            node_mark(use->graph->owner);
+            mark_stale(use->graph->owner);
     }
 }
 
@@ -501,7 +493,7 @@ void cm_node_set_input(struct cm_node *node, int index, cm_value value)
 {
     unlink_use(node->module, &node->inputs[index]);
     link_use(node->module, &node->inputs[index], value);
-    node_mark(node);
+    mark_stale(node);
 }
 
 enum cm_status cm_node_want_output(struct cm_node *node, int index, cm_value *out,
@@ -588,7 +580,7 @@ void cm_value_replace(struct cm_module *module, cm_value old, cm_value replaceme
         unlink_use(module, use);
         link_use(module, use, replacement);
         if (!same && reader)
-            node_mark(reader);
+            mark_stale(reader);
     }
 }
 
@@ -598,7 +590,7 @@ void cm_value_set_fact(struct cm_module *module, cm_value value, const struct cm
     if (fact_equal(&def->fact, fact))
         return;
     def->fact = *fact;
-    value_mark_users(module, value);
+    mark_users(module, value);
 }
 
 void cm_value_declare(struct cm_module *module, cm_value value, const struct cm_type *declared)
@@ -606,7 +598,7 @@ void cm_value_declare(struct cm_module *module, cm_value value, const struct cm_
     struct cm_value_def *def = cm_value_get(module, value);
     def->declared = declared;
     if (def->node)
-        node_mark(def->node);
+        mark_stale(def->node);
 }
 
 enum cm_status cm_node_retype(struct cm_node *node, struct cm_error *err)
@@ -620,7 +612,7 @@ enum cm_status cm_node_retype(struct cm_node *node, struct cm_error *err)
     if (status == CM_BAD_MODEL && node->graph->owner && node->module->lenient)
         return CM_OK;
     if (status)
-        node_mark(node);
+        mark_stale(node);
     return cm_node_blame(node, status, err);
 }
 
@@ -636,7 +628,7 @@ enum cm_status cm_graph_retype(struct cm_graph *graph, struct cm_error *err)
     return CM_OK;
 }
 
-static bool is_read(const struct cm_node *node)
+bool cm_node_is_read(const struct cm_node *node)
 {
     for (int o = 0; o < node->n_outputs; o++)
         if (node->outputs[o] && cm_value_get(node->module, node->outputs[o])->n_uses)
@@ -659,16 +651,34 @@ void cm_graph_remove_dead(struct cm_graph *graph)
 
     while (module->unread.count > kept) {
         struct cm_node *node = module->unread.items[module->unread.count - 1];
-        if (!node->is_gone && !is_read(node) && !is_within(node->graph, graph)) {
+        if (!node->is_gone && !cm_node_is_read(node) && !is_within(node->graph, graph)) {
             module->unread.items[module->unread.count - 1] = module->unread.items[kept];
             module->unread.items[kept++] = node;
             continue;
         }
         module->unread.count--;
         node->is_listed = false;
-        if (!node->is_gone && !is_read(node))
+        if (!node->is_gone && !cm_node_is_read(node))
             cm_graph_remove_node(node); /* what it read may be listed now */
     }
+}
+
+struct cm_marks cm_marks_begin(struct cm_module *module)
+{
+    return (struct cm_marks){module, ++module->n_marks};
+}
+
+uint32_t cm_mark_get(const struct cm_marks *marks, const struct cm_node *node)
+{
+    assert(marks->number == marks->module->n_marks);
+    return node->marked_by == marks->number ? node->mark : 0;
+}
+
+void cm_mark_set(const struct cm_marks *marks, struct cm_node *node, uint32_t mark)
+{
+    assert(marks->number == marks->module->n_marks);
+    node->marked_by = marks->number;
+    node->mark = mark;
 }
 
 const struct cm_model_proto *cm_module_model(const struct cm_module *module)

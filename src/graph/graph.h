@@ -82,7 +82,7 @@ struct cm_origin_place {
 };
 
 /* The node of the file that a node was made of, for writing it as it came. A node that is changed
- * (its operator or attributes, not what it reads) loses it: cm_node_forget_origin. */
+ * (its operator or attributes, not what it reads) must lose it. */
 struct cm_origin {
     const struct cm_node_proto *proto;
     int64_t version;                             /* of its operator, as the file had it */
@@ -122,7 +122,7 @@ struct cm_node {
     struct cm_body_ref *bodies;     /* graph-valued attributes, in order */
     struct cm_module *module;
     struct cm_graph *graph;
-    uint32_t mark;            /* for passes: scratch, no meaning between them */
+    uint32_t mark;            /* read and written through struct cm_marks only */
     enum cm_node_phase phase; /* of a training step */
     struct cm_str name;
     struct cm_str part_of; /* "rnn (LSTM)": what it was put in the place of, for people; or "" */
@@ -133,7 +133,8 @@ struct cm_node {
         *instance; /* the function body for the types at hand, closed; NULL until asked for */
     int64_t original_version;       /* of the operator as the file had it */
     const struct cm_origin *origin; /* NULL: made here */
-    uint32_t stream; /* of a random node: which numbers it draws; 0: not numbered yet */
+    uint32_t stream;    /* of a random node: which numbers it draws; 0: not numbered yet */
+    uint32_t marked_by; /* whose mark it is: struct cm_marks */
 };
 
 struct cm_graph {
@@ -159,6 +160,18 @@ struct cm_module_options {
     bool computes_contents; /* nodes that read small constants only are run as they are typed */
     bool is_widened; /* what was float is double: schemas that allow the one allow the other */
 };
+
+/* Numbers that a pass writes on nodes. A pass begins its marks; until it sets one, a node's mark is
+ * 0, whatever other passes left there. The marks of a pass end when another one begins marks in the
+ * module; debug builds check that nobody uses them after that. */
+struct cm_marks {
+    struct cm_module *module;
+    uint32_t number;
+};
+
+struct cm_marks cm_marks_begin(struct cm_module *module);
+uint32_t cm_mark_get(const struct cm_marks *marks, const struct cm_node *node);
+void cm_mark_set(const struct cm_marks *marks, struct cm_node *node, uint32_t mark);
 
 /* Everything of a module lives in arena. */
 struct cm_module *cm_module_new(struct cm_arena *arena, const struct cm_module_options *options);
@@ -186,7 +199,6 @@ enum cm_status cm_graph_copy_constant(struct cm_graph *graph, struct cm_str name
 /* Gives back what cm_graph_add_constant took, of a value that nobody uses any more. */
 void cm_value_drop_constant(struct cm_module *module, cm_value value);
 void cm_graph_set_outputs(struct cm_graph *graph, const cm_value *values, size_t count);
-void cm_graph_set_output(struct cm_graph *graph, size_t index, cm_value value);
 /* A value by name, here or in the graphs around; 0 when there is none. */
 cm_value cm_graph_find(const struct cm_graph *graph, struct cm_str name);
 void cm_value_set_name(struct cm_module *module, cm_value value, struct cm_str name);
@@ -221,11 +233,11 @@ struct cm_node_spec cm_node_spec_of(const struct cm_node *node, struct cm_arena 
 enum cm_status cm_graph_add_node(struct cm_graph *graph, struct cm_node *before,
                                  const struct cm_node_spec *spec, struct cm_node **out,
                                  struct cm_error *err) CM_MUST_CHECK;
+/* Does anything read a result of the node? */
+bool cm_node_is_read(const struct cm_node *node);
 /* Its outputs must have no uses left. */
 void cm_graph_remove_node(struct cm_node *node);
 void cm_node_move(struct cm_node *node, struct cm_node *before);
-/* For whoever changes a node in place, other than through the functions here. */
-void cm_node_forget_origin(struct cm_node *node);
 /* Can the node be written as the file had it? Its operands may be others by now. */
 bool cm_node_has_origin(const struct cm_node *node);
 /* Is the node one of a whole group that an upgrade made of one node of the file? Sets *first to the

@@ -49,6 +49,7 @@ struct cm_module {
     struct cm_import_context *context;  /* of the import under way; NULL otherwise */
     const struct cm_model_proto *model; /* imported last; NULL: none */
     int64_t channel_block;              /* 0: not asked for */
+    uint32_t n_marks;                   /* passes that have begun marks */
     struct cm_module_counts counts;
 };
 
@@ -88,7 +89,8 @@ void cm_group_set_origin(struct cm_node *first, const struct cm_node *before,
                          const struct cm_node_proto *proto, int64_t version, const cm_value *given,
                          const cm_value *outputs);
 
-/* The import half of that, for bodies that are messages. */
+/* Expands a body that is messages before `before` in graph, reading actuals; results has
+ * call->n_outputs values. */
 enum cm_status cm_import_function(struct cm_graph *graph, struct cm_node *before,
                                   const struct cm_function_proto *function,
                                   const struct cm_node *call, const cm_value *actuals,

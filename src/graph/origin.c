@@ -86,11 +86,6 @@ bool cm_node_in_group(const struct cm_node *node, const struct cm_node **first)
     return all % size == 0;
 }
 
-void cm_node_forget_origin(struct cm_node *node)
-{
-    node->origin = NULL;
-}
-
 static const struct cm_node *node_at(const struct cm_node *first, struct cm_origin_place place)
 {
     for (int i = 0; i < place.node; i++)

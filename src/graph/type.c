@@ -230,6 +230,27 @@ bool cm_dim_same(struct cm_dim a, struct cm_dim b)
     return a.symbol != 0 && a.symbol == b.symbol;
 }
 
+bool cm_dims_same(const struct cm_dim *a, const struct cm_dim *b, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (!cm_dim_same(a[i], b[i]))
+            return false;
+    return true;
+}
+
+bool cm_type_same_shape(const struct cm_type *a, const struct cm_type *b)
+{
+    return a->rank >= 0 && a->rank == b->rank && cm_dims_same(a->dims, b->dims, a->rank);
+}
+
+bool cm_type_is_single(const struct cm_type *type)
+{
+    for (int i = 0; i < type->rank; i++)
+        if (type->dims[i].value != 1)
+            return false;
+    return type->rank >= 0;
+}
+
 static bool dim_equal(struct cm_dim a, struct cm_dim b)
 {
     return a.value == b.value && (cm_dim_known(a) || a.symbol == b.symbol);

@@ -102,6 +102,12 @@ struct cm_str cm_type_print(struct cm_arena *arena, const struct cm_symbols *sym
                             const struct cm_type *type);
 
 bool cm_dim_same(struct cm_dim a, struct cm_dim b); /* surely equal */
+/* Are the first `count` dimensions of both surely equal? */
+bool cm_dims_same(const struct cm_dim *a, const struct cm_dim *b, int count);
+/* Tensors that surely have the same shape. */
+bool cm_type_same_shape(const struct cm_type *a, const struct cm_type *b);
+/* A tensor that surely has one element. */
+bool cm_type_is_single(const struct cm_type *type);
 /* numpy broadcasting of one axis; false when two numbers contradict each other. */
 bool cm_dim_broadcast(struct cm_dim a, struct cm_dim b, struct cm_dim *out);
 /* Two dimensions that must be equal: the one that says more; false when they contradict each other.

@@ -103,6 +103,7 @@ struct life {
 /* A value that is computed again. */
 struct plan {
     cm_value value;
+    size_t made;                      /* where the value is first made */
     size_t position;                  /* before this node */
     struct cm_node *chain[MAX_CHAIN]; /* makers first; the last one makes the value */
     size_t n_chain;
@@ -116,6 +117,7 @@ struct plan {
 struct recompute {
     struct cm_module *module;
     struct cm_graph *graph;
+    struct cm_marks marks; /* of nodes: their positions */
     struct cm_error *err;
     struct cm_arena arena;
     struct cm_node **nodes; /* by position */
@@ -165,7 +167,7 @@ static size_t position_of(const struct recompute *r, const struct cm_use *use)
             return r->n_nodes + 1;
         graph = node->graph;
     }
-    return node ? node->mark : r->n_nodes + 1;
+    return node ? cm_mark_get(&r->marks, node) : r->n_nodes + 1;
 }
 
 /* Which operand an output is a view of, where nothing else that is computed is read; -1: none. */
@@ -267,8 +269,9 @@ static void measure_node(struct recompute *r, struct cm_node *node)
             continue;
         struct life *life = &r->lives[root];
         if (root == value)
-            *life =
-                (struct life){.root = root, .bytes = bytes_of(def->fact.type), .made = node->mark};
+            *life = (struct life){.root = root,
+                                  .bytes = bytes_of(def->fact.type),
+                                  .made = cm_mark_get(&r->marks, node)};
         for (const struct cm_use *use = def->uses; use; use = use->next) {
             const size_t position = position_of(r, use);
             if (position > r->n_nodes)
@@ -294,7 +297,7 @@ static void measure(struct recompute *r)
     r->root_of = CM_NEW_ARRAY(&r->arena, cm_value, r->n_values);
     r->nodes = CM_NEW_ARRAY(&r->arena, struct cm_node *, r->graph->n_nodes + 2);
     for (struct cm_node *node = r->graph->first; node; node = node->next) {
-        node->mark = (uint32_t)++r->n_nodes;
+        cm_mark_set(&r->marks, node, (uint32_t)++r->n_nodes);
         r->nodes[r->n_nodes] = node;
     }
     profile_init(&r->profile, &r->arena, r->n_nodes + 2);
@@ -421,6 +424,7 @@ static bool try_value(struct recompute *r, cm_value value, size_t peak)
         return false;
     struct plan *plan = CM_NEW(&r->arena, struct plan);
     plan->value = value;
+    plan->made = life->made;
     plan->position = position;
     if (!reach(r, plan, value, 0, &longer) || longer >= life->bytes)
         return false;
@@ -491,7 +495,7 @@ static enum cm_status copy_node(struct recompute *r, struct copies *copies, stru
     }
     CM_TRY(cm_clone_node(&copies->clone, &builder, node));
     struct cm_node *made = r->nodes[position]->prev;
-    made->mark = (uint32_t)position;
+    cm_mark_set(&r->marks, made, (uint32_t)position);
     made->phase = r->nodes[position]->phase;
     return CM_OK;
 }
@@ -543,7 +547,8 @@ static enum cm_status copy_views(struct recompute *r, struct copies *copies, cm_
     for (size_t i = 0; i < copies->views.count; i++) {
         const cm_value of = copies->views.items[i];
         for (const struct cm_use *use = cm_value_get(r->module, of)->uses; use; use = use->next)
-            if (use->node && use->graph == r->graph && use->node->mark < position &&
+            if (use->node && use->graph == r->graph &&
+                cm_mark_get(&r->marks, use->node) < position &&
                 viewed_operand(r, use->node, 0) == use->index)
                 CM_TRY(copy_view(r, copies, use->node, position));
     }
@@ -567,9 +572,7 @@ static int in_order(const void *a, const void *b)
     const struct plan *const *x = a, *const *y = b;
     if ((*x)->position != (*y)->position)
         return (*x)->position < (*y)->position ? -1 : 1;
-    const size_t made_x = (*x)->chain[(*x)->n_chain - 1]->mark,
-                 made_y = (*y)->chain[(*y)->n_chain - 1]->mark;
-    return made_x < made_y ? -1 : made_x > made_y;
+    return (*x)->made < (*y)->made ? -1 : (*x)->made > (*y)->made;
 }
 
 static enum cm_status apply_plans(struct recompute *r)
@@ -598,6 +601,7 @@ enum cm_status cm_pass_recompute(struct cm_graph *graph, const struct cm_pass_op
     if (!options->training)
         return CM_OK;
     cm_arena_init(&r.arena, cm_module_arena(graph->module)->guard);
+    r.marks = cm_marks_begin(graph->module);
     measure(&r);
     make_plans(&r);
     const enum cm_status status = apply_plans(&r);

@@ -49,7 +49,8 @@ static bool is_shape_arithmetic(const struct cm_known *known)
 
 static uint32_t place_of(const struct element_nodes *nodes, const struct cm_node *node)
 {
-    return node && node->graph == nodes->work->graph ? node->mark : NOBODY;
+    return node && node->graph == nodes->work->graph ? cm_mark_get(&nodes->work->marks, node)
+                                                     : NOBODY;
 }
 
 /* The first node of this graph in whose bodies the value is read. */
@@ -64,7 +65,7 @@ static uint32_t first_nested_reader(const struct element_nodes *nodes, cm_value 
             at = at->owner->graph;
         if (at == graph)
             continue;
-        const uint32_t place = at->owner ? at->owner->mark : 0;
+        const uint32_t place = at->owner ? cm_mark_get(&nodes->work->marks, at->owner) : 0;
         first = place < first ? place : first;
     }
     return first;
@@ -75,9 +76,10 @@ static void look_at_nodes(struct element_nodes *nodes)
     const struct cm_graph *graph = nodes->work->graph;
     nodes->items = CM_NEW_ARRAY(nodes->work->scratch, struct element_node, graph->n_nodes);
     nodes->count = 0;
+    nodes->work->marks = cm_marks_begin(graph->module);
     for (struct cm_node *node = graph->first; node; node = node->next) {
         struct element_node *item = &nodes->items[nodes->count];
-        node->mark = nodes->count;
+        cm_mark_set(&nodes->work->marks, node, nodes->count);
         *item = (struct element_node){
             .node = node, .group = nodes->count++, .count = 1, .before = NOBODY};
         if (!cm_region_is_elementwise(node))
@@ -110,7 +112,7 @@ static bool is_handed_out(const struct element_nodes *nodes, const struct elemen
     const struct cm_value_def *def = cm_value_get(maker->node->module, maker->node->outputs[0]);
     uint32_t readers = 0;
 
-    if (!cm_region_is_single(maker->type))
+    if (!cm_type_is_single(maker->type))
         return false;
     if (def->n_uses > (size_t)2 * SHARED)
         return true;
@@ -119,7 +121,7 @@ static bool is_handed_out(const struct element_nodes *nodes, const struct elemen
             continue;
         const uint32_t at = place_of(nodes, use->node);
         const struct cm_type *type = at == NOBODY ? NULL : nodes->items[at].type;
-        if (!type || !cm_region_same_shape(type, maker->type))
+        if (!type || !cm_type_same_shape(type, maker->type))
             return true;
         readers++;
     }
@@ -149,7 +151,7 @@ static void join_operand(struct element_nodes *nodes, uint32_t at, uint32_t make
 {
     struct element_node *items = nodes->items;
     if (begins_with_codes(&items[at], &items[maker]) ||
-        !cm_region_same_shape(items[maker].type, items[at].type) ||
+        !cm_type_same_shape(items[maker].type, items[at].type) ||
         items[maker].node->phase != items[at].node->phase || is_handed_out(nodes, &items[maker]))
         return;
     const uint32_t from = group_of(nodes, maker), to = group_of(nodes, at);
@@ -210,7 +212,7 @@ static struct element_sums sum_up(const struct cm_region_group *group)
             const cm_value value = node->inputs[i].value;
             const struct cm_node *maker = value ? cm_value_get(node->module, value)->node : NULL;
             if (cm_region_is_member(group, maker)) {
-                last[maker->mark] = m;
+                last[cm_mark_get(group->marks, maker)] = m;
                 sums.edges++;
             } else if (value && cm_region_is_number(node->module, value)) {
                 sums.numbers++;
@@ -234,7 +236,7 @@ static struct element_sums sum_up(const struct cm_region_group *group)
 static enum cm_status make_regions(struct cm_region_work *work, struct cm_node *const *members,
                                    size_t count)
 {
-    const struct cm_region_group group = {members, count};
+    const struct cm_region_group group = {&work->marks, members, count};
     if (count < 2)
         return CM_OK;
     cm_region_mark(&group);

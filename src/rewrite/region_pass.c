@@ -54,41 +54,25 @@ bool cm_region_is_elementwise(const struct cm_node *node)
            node->op->elementwise(node, in, out->dtype, &loop);
 }
 
-bool cm_region_same_shape(const struct cm_type *a, const struct cm_type *b)
-{
-    if (a->rank < 0 || a->rank != b->rank)
-        return false;
-    for (int i = 0; i < a->rank; i++)
-        if (!cm_dim_same(a->dims[i], b->dims[i]))
-            return false;
-    return true;
-}
-
-bool cm_region_is_single(const struct cm_type *type)
-{
-    for (int i = 0; i < type->rank; i++)
-        if (type->dims[i].value != 1)
-            return false;
-    return type->rank >= 0;
-}
-
 bool cm_region_is_number(const struct cm_module *module, cm_value value)
 {
     const struct cm_value_def *def = cm_value_get(module, value);
     const struct cm_type *type = def->fact.type;
     return def->role == CM_ROLE_INITIALIZER && !def->is_state && type->kind == CM_KIND_TENSOR &&
-           cm_region_is_single(type);
+           cm_type_is_single(type);
 }
 
 void cm_region_mark(const struct cm_region_group *group)
 {
     for (size_t i = 0; i < group->count; i++)
-        group->members[i]->mark = (uint32_t)i;
+        cm_mark_set(group->marks, group->members[i], (uint32_t)i);
 }
 
 bool cm_region_is_member(const struct cm_region_group *group, const struct cm_node *node)
 {
-    return node && node->mark < group->count && group->members[node->mark] == node;
+    const uint32_t place = node ? cm_mark_get(group->marks, node) : 0;
+
+    return node && place < group->count && group->members[place] == node;
 }
 
 bool cm_region_is_result(const struct cm_region_group *group, const struct cm_node *member)
@@ -253,7 +237,7 @@ enum cm_status cm_region_make(struct cm_region_work *work, const char *op_type,
     struct cm_module *module = work->graph->module;
     const struct cm_node *last = group->members[group->count - 1];
     struct cm_node *after = last->next, *region;
-    const uint32_t mark = last->mark;
+    const uint32_t mark = cm_mark_get(&work->marks, last);
 
     if (!cm_module_room(module)) {
         work->full = true;
@@ -266,7 +250,7 @@ enum cm_status cm_region_make(struct cm_region_work *work, const char *op_type,
     for (size_t m = 0; m < group->count; m++)
         CM_TRY(move_in(&draft, group->members[m], m < kept));
     CM_TRY(add_region(&draft, op_type, after, &region));
-    region->mark = mark;
+    cm_mark_set(&work->marks, region, mark);
     hand_over(&draft, region);
     work->made++;
     return CM_OK;

@@ -9,10 +9,11 @@
 
 enum { CM_REGION_OPERANDS = 32, CM_REGION_RESULTS = 16 };
 
-/* The pass at work on one graph. node->mark is a node's place in the order while groups are sought,
+/* The pass at work on one graph. A node's mark is its place in the order while groups are sought,
  * and a member's place in its group while a region is made. */
 struct cm_region_work {
     struct cm_graph *graph;
+    struct cm_marks marks;
     struct cm_arena *scratch; /* gone after the pass */
     size_t made;              /* regions so far */
     bool full;                /* the module may have no more nodes: no further region is made */
@@ -21,15 +22,12 @@ struct cm_region_work {
 
 /* Does an elementwise loop compute the node, all of it, with its types? */
 bool cm_region_is_elementwise(const struct cm_node *node);
-/* Tensors that surely have the same shape. */
-bool cm_region_same_shape(const struct cm_type *a, const struct cm_type *b);
-/* A tensor that surely has one element. */
-bool cm_region_is_single(const struct cm_type *type);
 /* A constant of one element, which a body holds itself; no state variable. */
 bool cm_region_is_number(const struct cm_module *module, cm_value value);
 
 /* Members are in the order of the graph. After cm_region_mark the others can be asked. */
 struct cm_region_group {
+    const struct cm_marks *marks;
     struct cm_node *const *members;
     size_t count;
 };

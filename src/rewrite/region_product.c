@@ -74,7 +74,9 @@ static bool is_bias(const struct product_chain *chain, const struct cm_type *typ
 static bool is_there(const struct product_chain *chain, cm_value value)
 {
     const struct cm_node *maker = cm_value_get(chain->work->graph->module, value)->node;
-    return !maker || maker->graph != chain->work->graph || maker->mark < chain->members[0]->mark;
+    const struct cm_marks *marks = &chain->work->marks;
+    return !maker || maker->graph != chain->work->graph ||
+           cm_mark_get(marks, maker) < cm_mark_get(marks, chain->members[0]);
 }
 
 static bool is_operand(const struct cm_node *node, cm_value value)
@@ -91,8 +93,8 @@ static bool is_bias_or_residual(const struct product_chain *chain, const struct 
     const struct cm_type *type = type_of(chain, other);
     if (is_operand(chain->members[0], other)) /* backends want it in two layouts */
         return false;
-    return cm_region_is_single(type) || is_bias(chain, type) ||
-           (cm_region_same_shape(type, type_of(chain, chain->result)) && is_there(chain, other));
+    return cm_type_is_single(type) || is_bias(chain, type) ||
+           (cm_type_same_shape(type, type_of(chain, chain->result)) && is_there(chain, other));
 }
 
 /* Sum of two is Add. */
@@ -155,7 +157,7 @@ static bool is_alike(const struct product_chain *chain, const struct cm_node *no
         return false;
     const struct cm_type *type = type_of(chain, node->outputs[0]);
     return type->dtype == chain->row->dtype &&
-           cm_region_same_shape(type, type_of(chain, chain->result));
+           cm_type_same_shape(type, type_of(chain, chain->result));
 }
 
 static void append(struct product_chain *chain, struct cm_node *node)
@@ -243,15 +245,16 @@ static enum cm_status work_on(struct cm_region_work *work, const struct product_
     struct cm_node *members[FOLLOWERS + 2] = {turned_operand(product)};
     const size_t before = members[0] ? 1 : 0;
     memcpy(members + before, chain.members, chain.count * sizeof *members);
-    const struct cm_region_group group = {members, chain.count + before};
+    const struct cm_region_group group = {&work->marks, members, chain.count + before};
     return group.count < 2 ? CM_OK : cm_region_make(work, "ProductRegion", &group, before + 1);
 }
 
 enum cm_status cm_region_products(struct cm_region_work *work)
 {
     uint32_t place = 0;
+    work->marks = cm_marks_begin(work->graph->module);
     for (struct cm_node *node = work->graph->first; node; node = node->next)
-        node->mark = place++;
+        cm_mark_set(&work->marks, node, place++);
     for (struct cm_node *node = work->graph->last, *prev; node && !work->full; node = prev) {
         const struct product_row *row = row_of(node);
         prev = node->prev;

@@ -47,6 +47,7 @@ struct side {
 
 struct transposes {
     struct cm_transpose_steps steps;
+    struct cm_marks marks;
     uint64_t budget;               /* edges that searches may still look at */
     struct cm_arena lasting;       /* the table of places */
     struct cm_arena scratch;       /* for one permutation */
@@ -54,7 +55,7 @@ struct transposes {
     CM_ARRAY(struct place) places; /* by value; those in `touched` are set */
     CM_ARRAY(cm_value) touched;
     CM_ARRAY(struct cm_node *)
-    members; /* nodes that may go to either side: node->mark is the index + CM_CUT_FIRST */
+    members; /* nodes that may go to either side: the mark of one is its index + CM_CUT_FIRST */
     CM_ARRAY(struct side) sides; /* by member */
     uint32_t problem;            /* the one at hand */
     size_t reserved;             /* bytes of constants that the members will need */
@@ -84,14 +85,6 @@ static void place_value(struct transposes *t, cm_value value, const struct cm_pe
     *CM_PUSH(&t->scratch, &t->touched) = value;
 }
 
-static bool is_single(const struct cm_type *type)
-{
-    for (int a = 0; a < type->rank; a++)
-        if (type->dims[a].value != 1)
-            return false;
-    return type->rank >= 0;
-}
-
 static bool is_constant(const struct transposes *t, cm_value value)
 {
     const struct cm_value_def *def = cm_value_get(t->steps.module, value);
@@ -111,7 +104,7 @@ static enum operand_kind operand_kind(const struct transposes *t, const struct c
     if (type->kind != CM_KIND_TENSOR || type->rank == CM_RANK_UNKNOWN || type->rank > rank)
         return OPERAND_HINDERS;
     if (is_constant(t, value))
-        return is_single(type)            ? OPERAND_STAYS
+        return cm_type_is_single(type)    ? OPERAND_STAYS
                : type->dtype == CM_STRING ? OPERAND_HINDERS
                                           : OPERAND_CONSTANT;
     if (type->rank == rank)
@@ -153,9 +146,9 @@ static void consider(struct transposes *t, struct cm_graph *graph, struct cm_nod
 {
     struct cm_transposed how;
 
-    if (!node || node->graph != graph || node->mark)
+    if (!node || node->graph != graph || cm_mark_get(&t->marks, node))
         return;
-    node->mark = REFUSED;
+    cm_mark_set(&t->marks, node, REFUSED);
     if (!cm_transpose_through(node, perm, &how) || !outputs_agree(t, node, &how.out) ||
         (from_result && !cm_perm_equal(&how.out, perm)))
         return;
@@ -172,7 +165,7 @@ static void consider(struct transposes *t, struct cm_graph *graph, struct cm_nod
         out = CM_NEW(&t->scratch, struct cm_perm);
         *out = how.out;
     }
-    node->mark = (uint32_t)t->members.count + CM_CUT_FIRST;
+    cm_mark_set(&t->marks, node, (uint32_t)t->members.count + CM_CUT_FIRST);
     *CM_PUSH(&t->scratch, &t->sides) = (struct side){.perm = perm};
     *CM_PUSH(&t->scratch, &t->members) = node;
     for (int i = 0; i < node->n_inputs; i++)
@@ -184,9 +177,11 @@ static void consider(struct transposes *t, struct cm_graph *graph, struct cm_nod
             place_value(t, node->outputs[o], out ? out : perm);
 }
 
-static bool is_member(const struct cm_node *node)
+static bool is_member(const struct transposes *t, const struct cm_node *node)
 {
-    return node && node->mark >= CM_CUT_FIRST && node->mark != REFUSED;
+    const uint32_t mark = node ? cm_mark_get(&t->marks, node) : REFUSED;
+
+    return mark >= CM_CUT_FIRST && mark != REFUSED;
 }
 
 /* All members that hang together with the values touched from the given one on. */
@@ -238,8 +233,8 @@ static bool maker_side(const struct transposes *t, const struct problem *problem
     *side = CM_CUT_FAR;
     if (def->graph != problem->graph || !def->node)
         return true;
-    if (is_member(def->node)) {
-        *side = def->node->mark - problem->first_member;
+    if (is_member(t, def->node)) {
+        *side = cm_mark_get(&t->marks, def->node) - problem->first_member;
         return true;
     }
     if (!cm_perm_of_node(def->node, &p))
@@ -260,9 +255,9 @@ static bool reader_side(const struct transposes *t, const struct problem *proble
     *side = CM_CUT_FAR;
     if (!use->node || use->graph != problem->graph)
         return true;
-    if (is_member(use->node)) {
+    if (is_member(t, use->node)) {
         if (cm_transpose_moves(use->node, use->index))
-            *side = use->node->mark - problem->first_member;
+            *side = cm_mark_get(&t->marks, use->node) - problem->first_member;
         return true;
     }
     if (cm_perm_of_node(use->node, &p)) {
@@ -436,7 +431,8 @@ static enum cm_status replace_member(struct transposes *t, struct cm_node *node)
 
 static const struct side *near_side(const struct transposes *t, const struct cm_node *node)
 {
-    const struct side *side = is_member(node) ? &t->sides.items[node->mark - CM_CUT_FIRST] : NULL;
+    const struct side *side =
+        is_member(t, node) ? &t->sides.items[cm_mark_get(&t->marks, node) - CM_CUT_FIRST] : NULL;
     return side && side->near ? side : NULL;
 }
 
@@ -509,8 +505,7 @@ static enum cm_status solve(struct transposes *t, struct cm_graph *graph, const 
     struct cm_perm perm;
     bool changes = false;
 
-    for (struct cm_node *node = graph->first; node; node = node->next)
-        node->mark = 0;
+    t->marks = cm_marks_begin(graph->module);
     for (struct cm_node *node = graph->first; node; node = node->next)
         if (cm_perm_of_node(node, &perm) && cm_perm_equal(&perm, p))
             changes = choose_sides(t, graph, node->outputs[0], p) || changes;

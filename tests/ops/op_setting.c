@@ -216,7 +216,7 @@ enum cm_status op_setting_build(const struct op_case *what, const struct op_sett
         CM_TRY(b.build.status);
         if (!y)
             return cm_fail(err, CM_BAD_ARGUMENT, "the setting could not be built");
-        cm_graph_set_output(graph, o, y);
+        cm_use_redirect(graph->module, &graph->outputs[o], y);
     }
     return CM_OK;
 }

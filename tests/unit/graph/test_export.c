@@ -63,7 +63,7 @@ static void body_unnamed(struct cm_arena *arena)
         NULL);
     /* A value without a name gets one that is free. */
     const cm_value sum = GRAPH_ADD(graph, "Add", graph->outputs[0].value, graph->inputs[0]);
-    cm_graph_set_output(graph, 0, sum);
+    cm_use_redirect(graph->module, &graph->outputs[0], sum);
     export_text(arena, graph, text, &imports);
     snprintf(model, 5000, GRAPH_HEAD "%s", text);
     struct cm_graph *again = graph_of(arena, model, NULL);

@@ -111,7 +111,7 @@ static void remove_dead(struct cm_arena *arena)
     cm_graph_remove_dead(graph);
     CHECK_INT(graph->n_nodes, 3);
     /* What fed a reader that went away goes too. */
-    cm_graph_set_output(graph, 0, x);
+    cm_use_redirect(graph->module, &graph->outputs[0], x);
     cm_graph_remove_dead(graph);
     CHECK_INT(graph->n_nodes, 0);
     CHECK_INT(count_uses(module, x), 1);

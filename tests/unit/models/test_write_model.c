@@ -275,7 +275,7 @@ static struct written *with_new(struct cm_arena *arena, const struct cm_emission
     const cm_value y = cm_build(&build, &full);
     CHECK_OK(build.status, &err);
     cm_value_set_name(graph->module, y, CM_STR("y"));
-    cm_graph_set_output(graph, 0, y);
+    cm_use_redirect(graph->module, &graph->outputs[0], y);
     return w;
 }
 
@@ -293,7 +293,7 @@ static struct written *as_if_made(struct cm_arena *arena, const char *nodes)
     const cm_value last = graph->last->outputs[0];
     struct cm_value_infos *outputs = &w->file->model.graph->output;
     for (struct cm_node *node = graph->first; node; node = node->next)
-        cm_node_forget_origin(node);
+        node->origin = NULL;
     cm_graph_set_outputs(graph, &last, 1);
     CM_LIST_ADD(arena, outputs)->name = cm_value_get(graph->module, last)->name;
     w->file->model.opset_import.items[0].version = 17;

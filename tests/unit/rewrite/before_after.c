@@ -85,15 +85,17 @@ const char *before_after_operators(struct cm_arena *arena, const struct cm_graph
 
 static void check_order(struct cm_graph *graph)
 {
+    const struct cm_marks places = cm_marks_begin(graph->module);
     uint32_t place = 1;
     for (struct cm_node *node = graph->first; node; node = node->next)
-        node->mark = place++;
+        cm_mark_set(&places, node, place++);
     for (struct cm_node *node = graph->first; node; node = node->next)
         for (int i = 0; i < node->n_inputs; i++) {
             if (!node->inputs[i].value)
                 continue;
             const struct cm_value_def *def = cm_value_get(graph->module, node->inputs[i].value);
-            if (def->node && def->graph == graph && def->node->mark >= node->mark)
+            if (def->node && def->graph == graph &&
+                cm_mark_get(&places, def->node) >= cm_mark_get(&places, node))
                 fail_msg("%s stands before what it reads", cm_node_describe(node).text);
         }
 }

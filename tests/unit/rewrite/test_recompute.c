@@ -22,21 +22,25 @@ static struct cm_graph *training_graph(struct cm_arena *arena, const char *text)
 static int64_t peak(struct cm_arena *arena, struct cm_graph *graph)
 {
     int64_t *change = CM_NEW_ARRAY(arena, int64_t, graph->n_nodes + 3), most = 0, now = 0;
+    const struct cm_marks places = cm_marks_begin(graph->module);
     uint32_t place = 1;
     for (struct cm_node *node = graph->first; node; node = node->next)
-        node->mark = place++;
+        cm_mark_set(&places, node, place++);
     for (struct cm_node *node = graph->first; node; node = node->next)
         for (int o = 0; o < node->n_outputs; o++) {
             if (!node->outputs[o] || cm_is_output(graph, node->outputs[o]))
                 continue;
             const struct cm_value_def *def = cm_value_get(graph->module, node->outputs[o]);
-            size_t last = node->mark, bytes = 0;
+            const uint32_t made = cm_mark_get(&places, node);
+            size_t last = made, bytes = 0;
             struct cm_shape shape;
             CHECK(cm_type_shape(def->fact.type, &shape));
             CHECK(cm_dtype_bytes(def->fact.type->dtype, cm_shape_elements(&shape), &bytes));
-            for (const struct cm_use *use = def->uses; use; use = use->next)
-                last = use->node->mark > last ? use->node->mark : last;
-            change[node->mark] += (int64_t)bytes;
+            for (const struct cm_use *use = def->uses; use; use = use->next) {
+                const uint32_t read = cm_mark_get(&places, use->node);
+                last = read > last ? read : last;
+            }
+            change[made] += (int64_t)bytes;
             change[last + 1] -= (int64_t)bytes;
         }
     for (size_t i = 0; i < graph->n_nodes + 2; i++) {
