@@ -110,20 +110,12 @@ static bool same_type(const struct cm_module *module, cm_value old, cm_value rep
     return true;
 }
 
-static bool is_read(const struct cm_node *node)
-{
-    for (int o = 0; o < node->n_outputs; o++)
-        if (node->outputs[o] && cm_value_get(node->module, node->outputs[o])->n_uses > 0)
-            return true;
-    return false;
-}
-
 /* Removes nodes between two others that nobody reads. */
 static void take_back(struct cm_node *before, struct cm_node *root)
 {
     for (struct cm_node *node = root->prev, *prev; node && node != before; node = prev) {
         prev = node->prev;
-        if (!is_read(node))
+        if (!cm_node_is_read(node))
             cm_graph_remove_node(node);
     }
 }
@@ -136,7 +128,7 @@ static void remove_matched(struct cm_group *m)
         again = false;
         for (size_t i = 0; i < m->n_nodes; i++) {
             struct cm_node *node = m->nodes[i];
-            if (!node || is_read(node))
+            if (!node || cm_node_is_read(node))
                 continue;
             for (size_t k = i; k < m->n_nodes; k++)
                 m->nodes[k] = m->nodes[k] == node ? NULL : m->nodes[k];

@@ -72,6 +72,19 @@ bool cm_perm_of_node(const struct cm_node *node, struct cm_perm *out)
     return true;
 }
 
+cm_value cm_perm_build(struct cm_builder *build, cm_value x, const struct cm_perm *p)
+{
+    int64_t perm[CM_MAX_RANK];
+
+    for (int a = 0; a < p->rank; a++)
+        perm[a] = p->axes[a];
+    return cm_build(
+        build, &(struct cm_emission){.op = "Transpose",
+                                     CM_INPUTS(x),
+                                     CM_ATTRIBUTES(cm_attr_ints(cm_builder_arena(build), "perm",
+                                                                (size_t)p->rank, perm))});
+}
+
 enum cm_status cm_perm_apply(const struct cm_perm *p, const struct cm_tensor *from,
                              struct cm_tensor *out, struct cm_error *err)
 {

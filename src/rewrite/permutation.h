@@ -4,7 +4,7 @@
 #ifndef CM_REWRITE_PERMUTATION_H
 #define CM_REWRITE_PERMUTATION_H
 
-#include "graph/graph.h"
+#include "graph/builder.h"
 
 struct cm_perm {
     int rank;
@@ -22,6 +22,9 @@ bool cm_perm_keeps_order(const struct cm_perm *p, const struct cm_type *result);
 
 /* The permutation of a Transpose node; false for other nodes and where the rank is not known. */
 bool cm_perm_of_node(const struct cm_node *node, struct cm_perm *out);
+
+/* Emits a Transpose. */
+cm_value cm_perm_build(struct cm_builder *build, cm_value x, const struct cm_perm *p);
 
 /* A constant transposed, seen as if it had leading axes of size 1 up to the rank of p. Not for
  * strings. */

@@ -81,12 +81,8 @@ static const struct cm_tensor *constant_of(const struct cm_group *m, const char 
 /* Does b have the batches of a, or none? Then kernels take the product. */
 static bool are_matrices(const struct cm_type *a, const struct cm_type *b)
 {
-    if (a->rank < 2 || b->rank < 2 || (b->rank > 2 && a->rank != b->rank))
-        return false;
-    for (int i = 0; i < b->rank - 2; i++)
-        if (!cm_dim_same(a->dims[i], b->dims[i]))
-            return false;
-    return true;
+    return a->rank >= 2 && b->rank >= 2 && (b->rank == 2 || a->rank == b->rank) &&
+           cm_dims_same(a->dims, b->dims, b->rank - 2);
 }
 
 /* One row of numbers, one for each column. */

@@ -7,8 +7,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrite/simplify.h"
 
-#include "base/array.h"
-
 enum { WALKS_MAX = 4, FIRINGS_PER_NODE = 8, FIRINGS_MIN = 1000 };
 
 /* ---- what rules ask ---- */
@@ -51,7 +49,7 @@ const struct cm_tensor *cm_candidate_constant(struct cm_candidate *m, int i, int
 }
 
 /* Is the node of ai.onnx, in the version that struct cm_op speaks of? */
-static bool node_is_plain(const struct cm_node *node, const char *op_type)
+static bool is_plain(const struct cm_node *node, const char *op_type)
 {
     return cm_str_is(node->op_type, op_type) && !node->domain.size && node->op && !node->function &&
            cm_node_is_current(node);
@@ -61,48 +59,54 @@ const struct cm_node *cm_candidate_maker(const struct cm_candidate *m, cm_value 
                                          const char *op_type)
 {
     const struct cm_node *maker = value ? cm_value_get(m->module, value)->node : NULL;
-    return maker && node_is_plain(maker, op_type) && !cm_named_has(&m->all->named, value) ? maker
-                                                                                          : NULL;
+    return maker && is_plain(maker, op_type) && !cm_named_has(&m->all->named, value) ? maker : NULL;
 }
 
 bool cm_same_tensor_type(const struct cm_type *a, const struct cm_type *b)
 {
-    if (!a || !b || a->kind != CM_KIND_TENSOR || b->kind != CM_KIND_TENSOR ||
-        a->dtype != b->dtype || a->rank == CM_RANK_UNKNOWN || a->rank != b->rank)
-        return false;
-    for (int i = 0; i < a->rank; i++)
-        if (!cm_dim_same(a->dims[i], b->dims[i]))
-            return false;
-    return true;
+    return a && b && a->kind == CM_KIND_TENSOR && b->kind == CM_KIND_TENSOR &&
+           a->dtype == b->dtype && cm_type_same_shape(a, b);
 }
 
 /* ---- the table ---- */
+
+/* The next operator that a row names, and what is left of the list. */
+static bool next_operator(const char **list, struct cm_str *out)
+{
+    *list += strspn(*list, " ");
+    *out = (struct cm_str){*list, strcspn(*list, " ")};
+    *list += out->size;
+    return out->size > 0;
+}
+
+/* Adds a row to those of each operator that it names, after those it has. */
+static void add_rule(struct cm_simplifier *s, const struct cm_simplify_rule *rule)
+{
+    const char *rest = rule->op_types;
+    struct cm_str op_type;
+
+    while (next_operator(&rest, &op_type)) {
+        uint64_t *first = cm_map_insert(&s->rules, &s->scratch, op_type, NULL);
+        size_t last = (size_t)*first;
+        while (last && s->rows.items[last].next)
+            last = s->rows.items[last].next;
+        *CM_PUSH(&s->scratch, &s->rows) = (struct cm_simplify_row){rule, 0};
+        if (last)
+            s->rows.items[last].next = s->rows.count - 1;
+        else
+            *first = s->rows.count - 1;
+    }
+}
 
 static void list_rules(struct cm_simplifier *s)
 {
     static const struct cm_simplify_rule *const families[] = {
         cm_simplify_shapes, cm_simplify_views,      cm_simplify_products,
         cm_simplify_parts,  cm_simplify_arithmetic, cm_simplify_branches};
+    *CM_PUSH(&s->scratch, &s->rows) = (struct cm_simplify_row){NULL, 0}; /* number 0 is no row */
     for (size_t f = 0; f < CM_COUNT(families); f++)
         for (const struct cm_simplify_rule *rule = families[f]; rule->name; rule++)
-            s->n_rows++;
-    s->rows = CM_NEW_ARRAY(&s->scratch, const struct cm_simplify_rule *, s->n_rows + 1);
-    s->next_row = CM_NEW_ARRAY(&s->scratch, size_t, s->n_rows + 1);
-    /* From the last to the first, so that each operator's rows are in the order of the table. */
-    size_t row = s->n_rows;
-    for (size_t f = CM_COUNT(families); f-- > 0;) {
-        size_t count = 0;
-        while (families[f][count].name)
-            count++;
-        for (; count-- > 0; row--) {
-            s->rows[row] = &families[f][count];
-            const char *op_type = families[f][count].op_type;
-            uint64_t *first =
-                cm_map_insert(&s->rules, &s->scratch, cm_str(op_type ? op_type : "*"), NULL);
-            s->next_row[row] = (size_t)*first;
-            *first = row;
-        }
-    }
+            add_rule(s, rule);
 }
 
 /* ---- the walk ---- */
@@ -129,14 +133,6 @@ static bool put_results(struct cm_candidate *m)
     return any;
 }
 
-static bool is_read(const struct cm_node *node)
-{
-    for (int o = 0; o < node->n_outputs; o++)
-        if (node->outputs[o] && cm_value_get(node->module, node->outputs[o])->n_uses)
-            return true;
-    return false;
-}
-
 /* A node that went into another's place keeps that one's name: people know it by it. */
 static void pass_name(struct cm_candidate *m)
 {
@@ -153,26 +149,26 @@ static enum cm_status ask(struct cm_simplifier *s, size_t row, struct cm_node *n
                           struct cm_node **next, struct cm_error *err)
 {
     struct cm_graph *graph = node->graph;
-    for (; row && s->budget && !*fired; row = s->next_row[row]) {
+    for (; row && s->budget && !*fired; row = s->rows.items[row].next) {
         struct cm_candidate m = {.all = s,
                                  .module = s->module,
                                  .node = node,
                                  .operand = cm_node_input(node, 0),
                                  .build = {.graph = graph, .before = node, .err = err}};
-        const bool fires = s->rows[row]->when(&m);
+        const bool fires = s->rows.items[row].rule->when(&m);
         CM_TRY(m.build.status);
         if (!fires)
             continue;
         struct cm_node *before = node->prev;
         m.results = CM_NEW_ARRAY(&s->scratch, cm_value, (size_t)node->n_outputs);
-        s->rows[row]->build(&m);
+        s->rows.items[row].rule->build(&m);
         CM_TRY(m.build.status);
         if (!put_results(&m))
             continue;
         s->budget--;
         s->changed = *fired = true;
         pass_name(&m);
-        if (!is_read(node))
+        if (!cm_node_is_read(node))
             cm_graph_remove_node(node);
         *next = before ? before->next : graph->first;
     }
@@ -198,7 +194,7 @@ static enum cm_status walk(struct cm_simplifier *s, struct cm_graph *graph, stru
     const size_t any = (size_t)cm_map_get(&s->rules, CM_STR("*"), 0);
     for (struct cm_node *node = graph->first, *next; node; node = next) {
         next = node->next;
-        if (!is_read(node))
+        if (!cm_node_is_read(node))
             continue;
         CM_TRY(cm_node_retype(node, err));
         for (size_t b = 0; b < node->n_bodies; b++)

@@ -7,6 +7,7 @@
 #ifndef CM_REWRITE_SIMPLIFY_H
 #define CM_REWRITE_SIMPLIFY_H
 
+#include "base/array.h"
 #include "graph/clone.h"
 #include "rewrite/pass.h"
 
@@ -27,14 +28,18 @@ void cm_named_note(struct cm_named *named, struct cm_arena *arena, const struct 
 
 enum { CM_RECENT_ROWS = 64 };
 
+/* A rule in the list of one operator. */
+struct cm_simplify_row {
+    const struct cm_simplify_rule *rule;
+    size_t next; /* the next row of the operator; 0: none */
+};
+
 /* What holds for one run of the pass. */
 struct cm_simplifier {
     struct cm_module *module;
     struct cm_arena scratch;
-    struct cm_map rules; /* by operator: the first row of it, counted from 1 */
-    const struct cm_simplify_rule **rows;
-    size_t *next_row; /* by row: the next one of the same operator; 0: none */
-    size_t n_rows;
+    struct cm_map rules; /* by operator: its first row; 0: none */
+    CM_ARRAY(struct cm_simplify_row) rows;
     struct {
         const struct cm_schema *schema;
         size_t row;
@@ -57,7 +62,7 @@ struct cm_candidate {
 
 struct cm_simplify_rule {
     const char *name;
-    const char *op_type; /* of ai.onnx; NULL: of any node */
+    const char *op_types; /* operators of ai.onnx, a space between them; "*": any node */
     bool (*when)(struct cm_candidate *m);
     void (*build)(struct cm_candidate *m);
 };

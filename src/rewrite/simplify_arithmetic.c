@@ -90,21 +90,12 @@ static bool with_false(struct cm_candidate *m)
 
 /* ---- twice is never ---- */
 
-static bool undone(struct cm_candidate *m, const char *op_type)
+static bool undone(struct cm_candidate *m)
 {
+    const char *op_type = cm_str_is(m->node->op_type, "Neg") ? "Neg" : "Not";
     const struct cm_node *inner = cm_candidate_maker(m, m->operand, op_type);
     m->operand = inner ? cm_node_input(inner, 0) : 0;
     return inner != NULL;
-}
-
-static bool neg_of_neg(struct cm_candidate *m)
-{
-    return undone(m, "Neg");
-}
-
-static bool not_of_not(struct cm_candidate *m)
-{
-    return undone(m, "Not");
 }
 
 /* ---- a choice that is made ---- */
@@ -180,24 +171,16 @@ static bool same_type(struct cm_candidate *m)
 const struct cm_simplify_rule cm_simplify_arithmetic[] = {
     {"identity", "Identity", always, cm_candidate_keep},
     {"dropout-at-inference", "Dropout", drops_nothing, cm_candidate_keep},
-    {"cast-to-same-type", "Cast", same_type, cm_candidate_keep},
-    {"cast-like-same-type", "CastLike", same_type, cm_candidate_keep},
+    {"cast-to-same-type", "Cast CastLike", same_type, cm_candidate_keep},
     {"mul-by-one", "Mul", by_one, cm_candidate_keep},
-    {"div-by-one", "Div", second_is_one, cm_candidate_keep},
-    {"pow-of-one", "Pow", second_is_one, cm_candidate_keep},
+    {"div-or-pow-by-one", "Div Pow", second_is_one, cm_candidate_keep},
     {"add-of-zero", "Add", adds_zero, cm_candidate_keep},
     {"sub-of-zero", "Sub", takes_zero, cm_candidate_keep},
     {"and-true", "And", with_true, cm_candidate_keep},
     {"or-false", "Or", with_false, cm_candidate_keep},
-    {"neg-of-neg", "Neg", neg_of_neg, cm_candidate_keep},
-    {"not-of-not", "Not", not_of_not, cm_candidate_keep},
+    {"twice-is-never", "Neg Not", undone, cm_candidate_keep},
     {"where-decided", "Where", decided, cm_candidate_keep},
-    {"clip-without-bounds", "Clip", one_operand, cm_candidate_keep},
-    {"concat-of-one", "Concat", one_operand, cm_candidate_keep},
-    {"sum-of-one", "Sum", one_operand, cm_candidate_keep},
-    {"mean-of-one", "Mean", one_operand, cm_candidate_keep},
-    {"max-of-one", "Max", one_operand, cm_candidate_keep},
-    {"min-of-one", "Min", one_operand, cm_candidate_keep},
+    {"of-one", "Clip Concat Sum Mean Max Min", one_operand, cm_candidate_keep},
     {0},
 };
 /* clang-format on */

@@ -3,6 +3,7 @@
  * are, and as the operators around it have them, what they are together can be recognized. */
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/dim_math.h"
+#include "rewrite/permutation.h"
 #include "rewrite/simplify.h"
 
 enum { VIEWS_MAX = 8, BATCH_MAX = 8 };
@@ -24,8 +25,9 @@ static const struct cm_type *type_of(const struct cm_candidate *m, cm_value valu
 /* Are the last two axes of a rank 3 tensor exchanged by the node? */
 static bool turns_matrix(const struct cm_node *transpose)
 {
-    const struct cm_int64s perm = cm_node_ints(transpose, "perm");
-    return perm.count == 3 && perm.items[0] == 0 && perm.items[1] == 2 && perm.items[2] == 1;
+    static const struct cm_perm turn = {3, {0, 2, 1}};
+    struct cm_perm perm;
+    return cm_perm_of_node(transpose, &perm) && cm_perm_equal(&perm, &turn);
 }
 
 /* Does a type begin with axes whose product is the batch, and hold nothing but the matrix after
@@ -80,12 +82,7 @@ static bool find_operand(struct cm_candidate *m, const struct cm_node *product, 
 
 static bool same_batch(const struct operand *a, const struct operand *b)
 {
-    if (a->n_batch != b->n_batch)
-        return false;
-    for (int i = 0; i < a->n_batch; i++)
-        if (!cm_dim_same(a->dims[i], b->dims[i]))
-            return false;
-    return true;
+    return a->n_batch == b->n_batch && cm_dims_same(a->dims, b->dims, a->n_batch);
 }
 
 /* The product's type with its batch axes. */
@@ -135,19 +132,13 @@ static bool is_unfolded(struct cm_candidate *m)
 static cm_value build_operand(struct cm_candidate *m, const struct operand *operand)
 {
     const cm_value value = cm_candidate_reshape(m, operand->source, &operand->type);
-    int64_t perm[BATCH_MAX + 2];
+    const int n = operand->n_batch;
+    struct cm_perm perm = {.rank = n + 2};
     if (!operand->turned || !value)
         return value;
-    for (int i = 0; i < operand->n_batch; i++)
-        perm[i] = i;
-    perm[operand->n_batch] = operand->n_batch + 1;
-    perm[operand->n_batch + 1] = operand->n_batch;
-    const struct cm_attribute_proto attr =
-        cm_attr_ints(cm_module_arena(m->module), "perm", (size_t)operand->n_batch + 2, perm);
-    return cm_build(&m->build, &(struct cm_emission){.op = "Transpose",
-                                                     CM_INPUTS(value),
-                                                     .attributes = &attr,
-                                                     .n_attributes = 1});
+    for (int i = 0; i < n + 2; i++)
+        perm.axes[i] = (unsigned char)(i < n ? i : 2 * n + 1 - i);
+    return cm_perm_build(&m->build, value, &perm);
 }
 
 static void build_product(struct cm_candidate *m)

@@ -4,6 +4,7 @@
 #include "rewrite/simplify.h"
 
 #include "graph/dim_math.h"
+#include "rewrite/permutation.h"
 
 enum {
     CHAIN_MAX = 16,  /* views after each other that are looked at */
@@ -296,93 +297,54 @@ static bool target_is_known(struct cm_candidate *m)
 
 /* ---- Transpose ---- */
 
-/* Where each axis of the result comes from; false where the rank is not known. */
-static bool permutation(const struct cm_candidate *m, const struct cm_node *node, int *perm,
-                        int *rank)
+/* What a Transpose node does; false where the rank of its operand is not known. */
+static bool permutation(const struct cm_candidate *m, const struct cm_node *node,
+                        struct cm_perm *out)
 {
-    const struct cm_int64s list = cm_node_ints(node, "perm");
     const struct cm_type *x = cm_value_get(m->module, cm_node_input(node, 0))->fact.type;
-    const bool given = cm_node_has_attr(node, "perm");
-    *rank = x->rank;
-    if (x->rank == CM_RANK_UNKNOWN || (given && list.count != (size_t)x->rank))
-        return false;
-    for (int i = 0; i < *rank; i++) {
-        perm[i] = given ? (int)list.items[i] : *rank - 1 - i;
-        if (perm[i] < 0 || perm[i] >= *rank)
-            return false;
-    }
-    return true;
+    return cm_perm_of_node(node, out) && out->rank == x->rank;
 }
 
 static bool keeps_order(struct cm_candidate *m)
 {
-    int perm[CM_MAX_RANK], rank;
-    if (!permutation(m, m->node, perm, &rank))
-        return false;
-    for (int i = 0; i < rank; i++)
-        if (perm[i] != i)
-            return false;
-    return true;
+    struct cm_perm perm;
+    return permutation(m, m->node, &perm) && cm_perm_is_identity(&perm);
 }
 
-/* The permutation of this Transpose after that of the one it reads. */
-static bool two_permutations(struct cm_candidate *m, const struct cm_node *inner, int *perm,
-                             int *rank)
+/* The Transpose that this one reads, and the permutation of both. */
+static const struct cm_node *inner_transpose(struct cm_candidate *m, struct cm_perm *both)
 {
-    int first[CM_MAX_RANK], second[CM_MAX_RANK];
-    if (!inner || !permutation(m, inner, first, rank) || !permutation(m, m->node, second, rank))
-        return false;
-    for (int i = 0; i < *rank; i++)
-        perm[i] = first[second[i]];
-    return true;
+    const struct cm_node *inner = cm_candidate_maker(m, m->operand, "Transpose");
+    struct cm_perm first, second;
+    if (!inner || !permutation(m, inner, &first) || !permutation(m, m->node, &second))
+        return NULL;
+    *both = cm_perm_compose(&first, &second);
+    return inner;
 }
 
 static bool of_transpose(struct cm_candidate *m)
 {
-    int perm[CM_MAX_RANK], rank;
-    return two_permutations(m, cm_candidate_maker(m, m->operand, "Transpose"), perm, &rank);
+    struct cm_perm both;
+    return inner_transpose(m, &both) != NULL;
 }
 
 static void transpose_once(struct cm_candidate *m)
 {
-    const struct cm_node *inner = cm_candidate_maker(m, m->operand, "Transpose");
-    int perm[CM_MAX_RANK], rank;
-    int64_t list[CM_MAX_RANK];
-    bool moves = false;
-    if (!two_permutations(m, inner, perm, &rank))
+    struct cm_perm both;
+    const struct cm_node *inner = inner_transpose(m, &both);
+    if (!inner)
         return;
-    for (int i = 0; i < rank; i++) {
-        list[i] = perm[i];
-        moves = moves || perm[i] != i;
-    }
     const cm_value x = cm_node_input(inner, 0);
-    if (!moves) {
-        m->results[0] = x;
-        return;
-    }
-    const struct cm_attribute_proto attr =
-        cm_attr_ints(cm_module_arena(m->module), "perm", (size_t)rank, list);
-    m->results[0] = cm_build(
-        &m->build, &(struct cm_emission){
-                       .op = "Transpose", CM_INPUTS(x), .attributes = &attr, .n_attributes = 1});
+    m->results[0] = cm_perm_is_identity(&both) ? x : cm_perm_build(&m->build, x, &both);
 }
 
 /* Axes of length 1 may go anywhere: no element moves while the others keep their order. */
 static bool moves_ones(struct cm_candidate *m)
 {
-    int perm[CM_MAX_RANK], rank, last = -1;
-    struct target target;
-    const struct cm_type *x = cm_candidate_type(m, 0);
-    if (!permutation(m, m->node, perm, &rank))
-        return false;
-    for (int i = 0; i < rank; i++) {
-        if (x->dims[perm[i]].value == 1)
-            continue;
-        if (perm[i] < last)
-            return false;
-        last = perm[i];
-    }
-    return express(x, cm_candidate_result_type(m, 0), &target);
+    const struct cm_type *result = cm_candidate_result_type(m, 0);
+    struct cm_perm perm;
+    return permutation(m, m->node, &perm) && cm_perm_keeps_order(&perm, result) &&
+           cm_candidate_can_reshape(cm_candidate_type(m, 0), result);
 }
 
 /* Which axes of a Transpose's result the view of it leaves out: some of length 1, and no other
@@ -406,7 +368,7 @@ struct shorter {
     cm_value x;
     struct cm_type type; /* of x without those axes */
     struct cm_dim dims[CM_MAX_RANK];
-    int64_t perm[CM_MAX_RANK];
+    struct cm_perm perm;
 };
 
 static bool shorten(struct cm_candidate *m, struct shorter *out)
@@ -414,16 +376,17 @@ static bool shorten(struct cm_candidate *m, struct shorter *out)
     const struct cm_node *transpose = cm_candidate_maker(m, m->operand, "Transpose");
     const struct cm_type *result = cm_candidate_result_type(m, 0);
     bool gone[CM_MAX_RANK], gone_before[CM_MAX_RANK];
-    int perm[CM_MAX_RANK], rank, place[CM_MAX_RANK], kept = 0;
+    int place[CM_MAX_RANK], kept = 0;
+    struct cm_perm perm;
     if (!transpose || cm_value_get(m->module, m->operand)->n_uses != 1 || !result ||
-        !permutation(m, transpose, perm, &rank) ||
+        !permutation(m, transpose, &perm) ||
         !left_out(cm_value_get(m->module, m->operand)->fact.type, result, gone))
         return false;
     out->x = cm_node_input(transpose, 0);
     const struct cm_type *x = cm_value_get(m->module, out->x)->fact.type;
-    for (int i = 0; i < rank; i++)
-        gone_before[perm[i]] = gone[i];
-    for (int i = 0; i < rank; i++) {
+    for (int i = 0; i < perm.rank; i++)
+        gone_before[perm.axes[i]] = gone[i];
+    for (int i = 0; i < perm.rank; i++) {
         place[i] = kept;
         if (!gone_before[i])
             out->dims[kept++] = x->dims[i];
@@ -431,9 +394,10 @@ static bool shorten(struct cm_candidate *m, struct shorter *out)
     out->type = *x;
     out->type.rank = kept;
     out->type.dims = out->dims;
-    for (int i = 0, at = 0; i < rank; i++)
+    out->perm.rank = 0;
+    for (int i = 0; i < perm.rank; i++)
         if (!gone[i])
-            out->perm[at++] = place[perm[i]];
+            out->perm.axes[out->perm.rank++] = (unsigned char)place[perm.axes[i]];
     return cm_candidate_can_reshape(x, &out->type);
 }
 
@@ -449,28 +413,16 @@ static void transpose_shorter(struct cm_candidate *m)
     if (!shorten(m, &shorter))
         return;
     const cm_value x = cm_candidate_reshape(m, shorter.x, &shorter.type);
-    const struct cm_attribute_proto attr =
-        cm_attr_ints(cm_module_arena(m->module), "perm", (size_t)shorter.type.rank, shorter.perm);
     if (x)
-        m->results[0] =
-            cm_build(&m->build,
-                     &(struct cm_emission){
-                         .op = "Transpose", CM_INPUTS(x), .attributes = &attr, .n_attributes = 1});
+        m->results[0] = cm_perm_build(&m->build, x, &shorter.perm);
 }
 
 /* clang-format off */
 const struct cm_simplify_rule cm_simplify_views[] = {
-    {"reshape-back-again", "Reshape", back_again, cm_candidate_keep},
+    {"back-again", "Reshape Flatten Squeeze Unsqueeze", back_again, cm_candidate_keep},
     {"reshape-to-known-shape", "Reshape", target_is_known, reshape_operand},
-    {"reshape-of-view", "Reshape", of_view, reshape_operand},
-    {"reshape-leaves-out-ones", "Reshape", of_longer_transpose, transpose_shorter},
-    {"flatten-back-again", "Flatten", back_again, cm_candidate_keep},
-    {"flatten-of-view", "Flatten", of_view, reshape_operand},
-    {"squeeze-back-again", "Squeeze", back_again, cm_candidate_keep},
-    {"squeeze-of-view", "Squeeze", of_view, reshape_operand},
-    {"squeeze-leaves-out-ones", "Squeeze", of_longer_transpose, transpose_shorter},
-    {"unsqueeze-back-again", "Unsqueeze", back_again, cm_candidate_keep},
-    {"unsqueeze-of-view", "Unsqueeze", of_view, reshape_operand},
+    {"of-view", "Reshape Flatten Squeeze Unsqueeze", of_view, reshape_operand},
+    {"leaves-out-ones", "Reshape Squeeze", of_longer_transpose, transpose_shorter},
     {"expand-to-same-shape", "Expand", expands_nothing, cm_candidate_keep},
     {"tile-once", "Tile", repeats_nothing, cm_candidate_keep},
     {"transpose-in-order", "Transpose", keeps_order, cm_candidate_keep},

@@ -7,17 +7,10 @@
 enum cm_status cm_transpose_emit(struct cm_transpose_steps *t, struct cm_node *before, cm_value x,
                                  const struct cm_perm *p, cm_value *out)
 {
-    struct cm_arena *arena = cm_module_arena(t->module);
-    struct {
-        struct cm_builder build;
-    } b = {{.graph = before->graph, .before = before, .err = t->err}};
-    int64_t perm[CM_MAX_RANK];
+    struct cm_builder build = {.graph = before->graph, .before = before, .err = t->err};
 
-    for (int a = 0; a < p->rank; a++)
-        perm[a] = p->axes[a];
-    *out = cm_emit_with(&b, "Transpose",
-                        CM_ATTRIBUTES(cm_attr_ints(arena, "perm", (size_t)p->rank, perm)), x);
-    CM_TRY(b.build.status);
+    *out = cm_perm_build(&build, x, p);
+    CM_TRY(build.status);
     cm_value_get(t->module, *out)->node->phase = before->phase;
     return CM_OK;
 }
