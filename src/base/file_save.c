@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/folder_save.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/unfinished.h"
@@ -380,8 +381,18 @@ static int sync_file(int fd)
     return result != 0 && errno != EINVAL ? -1 : 0;
 }
 
-/* A folder may be writable without being readable: then it cannot be synced. */
-static int sync_folder(const char *path)
+int cm_folder_sync(const char *path)
+{
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0)
+        return 0;
+    const int error = sync_file(fd) != 0 ? errno : 0;
+    close(fd);
+    return error;
+}
+
+int cm_folder_sync_around(const char *path)
 {
     const size_t size = (size_t)(cm_path_name(path) - path);
     char folder[PATH_MAX] = ".";
@@ -390,14 +401,7 @@ static int sync_folder(const char *path)
         memcpy(folder, path, size);
         folder[size] = 0;
     }
-    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    const int result = sync_file(fd);
-    const int error = errno;
-    close(fd);
-    errno = error;
-    return result;
+    return cm_folder_sync(folder);
 }
 
 /* Syncing and closing are where a file system that writes late says that it could not. */
@@ -448,12 +452,15 @@ static enum cm_status sync_folders(struct cm_save *const *saves, size_t count, s
 {
     enum cm_status status = CM_OK;
 
-    for (size_t i = 0; i < count; i++)
-        if (!saves[i]->direct && sync_folder(saves[i]->path) != 0 && status == CM_OK)
+    for (size_t i = 0; i < count; i++) {
+        const int error = saves[i]->direct ? 0 : cm_folder_sync_around(saves[i]->path);
+
+        if (error && status == CM_OK)
             status = cm_fail(err, CM_IO,
                              PATH_FMT " is written, but it may be lost when the power fails: its "
                                       "folder cannot be synced: %s",
-                             saves[i]->path, strerror(errno));
+                             saves[i]->path, strerror(error));
+    }
     return status;
 }
 

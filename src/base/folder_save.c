@@ -10,7 +10,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -131,22 +130,9 @@ void cm_folder_defer(struct cm_arena *arena, struct cm_folder_save *save)
     cm_arena_defer(arena, abandon, save);
 }
 
-/* One that cannot be opened, or of a file system that has nothing to sync, is left as it is. */
-static int sync_folder(const char *path)
-{
-    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int error = 0;
-
-    if (fd >= 0) {
-        error = fsync(fd) != 0 && errno != EINVAL ? errno : 0;
-        close(fd);
-    }
-    return error;
-}
-
 static enum cm_status rename_folder(struct cm_folder_save *save, struct cm_error *err)
 {
-    const int error = sync_folder(save->temporary);
+    const int error = cm_folder_sync(save->temporary);
 
     if (error)
         return fail(save->path, error, err);
@@ -163,14 +149,7 @@ static enum cm_status rename_folder(struct cm_folder_save *save, struct cm_error
 
 static enum cm_status sync_parent(const char *path, struct cm_error *err)
 {
-    const size_t size = (size_t)(cm_path_name(path) - path);
-    char folder[PATH_MAX] = ".";
-
-    if (size > 0 && size < sizeof folder) {
-        memcpy(folder, path, size);
-        folder[size] = 0;
-    }
-    const int error = sync_folder(folder);
+    const int error = cm_folder_sync_around(path);
     return error ? cm_fail(err, CM_IO,
                            "'%.600s' is written, but it may be lost when the power fails: the "
                            "folder that it is in cannot be synced: %s",

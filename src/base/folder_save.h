@@ -27,4 +27,9 @@ enum cm_status cm_folder_commit(struct cm_folder_save *save, struct cm_error *er
 void cm_folder_abandon(struct cm_folder_save *save);
 void cm_folder_defer(struct cm_arena *arena, struct cm_folder_save *save); /* when arena ends */
 
+/* Syncs a folder, or the one that something is in: 0 or an errno. A folder may be writable without
+ * being readable: then it cannot be synced, and that is no failure. */
+int cm_folder_sync(const char *path);
+int cm_folder_sync_around(const char *path);
+
 #endif

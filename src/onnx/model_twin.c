@@ -1,6 +1,7 @@
 /* Copies of models in which tensors may be moved in and out. */
 // SPDX-License-Identifier: Apache-2.0
 #include "onnx/model_save.h"
+#include "onnx/tensor_data.h"
 #include "onnx/wire.h"
 
 static bool may_hold_tensors(const struct cm_message_info *info)
@@ -104,24 +105,6 @@ struct cm_model_file *cm_model_copy(struct cm_arena *arena, const struct cm_mode
     return file;
 }
 
-static void clear_field(struct cm_tensor_proto *tensor, int field)
-{
-    if (cm_msg_has(&tensor->msg, field))
-        cm_msg_clear(&tensor->msg, field);
-}
-
-static void clear_values(struct cm_tensor_proto *tensor)
-{
-    static const int fields[] = {
-        CM_TENSOR_FLOAT_DATA, CM_TENSOR_INT32_DATA,  CM_TENSOR_STRING_DATA, CM_TENSOR_INT64_DATA,
-        CM_TENSOR_RAW_DATA,   CM_TENSOR_DOUBLE_DATA, CM_TENSOR_UINT64_DATA,
-    };
-
-    for (size_t i = 0; i < CM_COUNT(fields); i++)
-        clear_field(tensor, fields[i]);
-    tensor->later = NULL;
-}
-
 static void set_entry(struct cm_entry_proto *entry, const char *key, struct cm_str value)
 {
     entry->key = cm_str(key);
@@ -135,7 +118,7 @@ void cm_tensor_proto_put_outside(struct cm_tensor_proto *tensor, struct cm_arena
 {
     struct cm_entry_proto *entries = CM_NEW_ARRAY(arena, struct cm_entry_proto, 3);
 
-    clear_values(tensor);
+    cm_tensor_proto_clear_values(tensor, -1);
     set_entry(&entries[0], "location", location);
     set_entry(&entries[1], "offset", cm_arena_printf(arena, "%llu", (unsigned long long)offset));
     set_entry(&entries[2], "length", cm_arena_printf(arena, "%llu", (unsigned long long)length));
@@ -149,11 +132,8 @@ void cm_tensor_proto_put_outside(struct cm_tensor_proto *tensor, struct cm_arena
 
 void cm_tensor_proto_put_inside(struct cm_tensor_proto *tensor, struct cm_str bytes)
 {
-    clear_values(tensor);
-    clear_field(tensor, CM_TENSOR_EXTERNAL_DATA);
-    clear_field(tensor, CM_TENSOR_DATA_LOCATION);
-    tensor->external_data = (struct cm_entries){0};
-    tensor->data_location = CM_LOCATION_DEFAULT;
+    cm_tensor_proto_clear_values(tensor, -1);
+    cm_tensor_proto_leave_file(tensor);
     tensor->raw_data = bytes;
     cm_msg_set(&tensor->msg, CM_TENSOR_RAW_DATA);
 }

@@ -117,15 +117,22 @@ static bool is_named(struct cm_str text, bool *negative, bool *nan, struct cm_st
     return true;
 }
 
-/* An infinity or a NaN of an IEEE type with this many bits below the exponent. */
+/* The bits of an infinity or a NaN of an IEEE type with this many bits, so many of them below the
+ * exponent; *named is false where the text is another number. */
 static enum cm_status named_bits(const struct cm_lexer *lex, const struct cm_number_text *number,
-                                 bool nan, struct cm_str digits, int mantissa_bits, uint64_t *out)
+                                 int bits, int mantissa_bits, uint64_t *out, bool *named)
 {
-    *out = nan ? UINT64_C(1) << (mantissa_bits - 1) : 0;
-    if (digits.size == 0)
+    const uint64_t exponent = (UINT64_C(1) << (bits - 1 - mantissa_bits)) - 1;
+    bool negative, nan;
+    struct cm_str digits;
+
+    *named = is_named(number->text, &negative, &nan, &digits);
+    if (!*named)
         return CM_OK;
-    if (!magnitude(digits, out) || *out == 0 || *out >> mantissa_bits != 0)
-        return no_fit(lex, number, mantissa_bits == 23 ? "float" : "double");
+    uint64_t low = nan ? UINT64_C(1) << (mantissa_bits - 1) : 0;
+    if (digits.size && (!magnitude(digits, &low) || low == 0 || low >> mantissa_bits != 0))
+        return no_fit(lex, number, bits == 32 ? "float" : "double");
+    *out = (uint64_t)negative << (bits - 1) | exponent << mantissa_bits | low;
     return CM_OK;
 }
 
@@ -133,15 +140,13 @@ enum cm_status cm_number_to_float(const struct cm_lexer *lex, const struct cm_nu
                                   float *out)
 {
     char plain[LONGEST_DIGITS + 32];
-    bool negative, nan;
-    struct cm_str digits;
+    uint64_t bits;
+    bool named;
 
-    if (is_named(number->text, &negative, &nan, &digits)) {
-        uint64_t low;
-        CM_TRY(named_bits(lex, number, nan, digits, 23, &low));
-        const uint32_t bits =
-            (negative ? UINT32_C(1) << 31 : 0) | UINT32_C(0xff) << 23 | (uint32_t)low;
-        memcpy(out, &bits, sizeof bits);
+    CM_TRY(named_bits(lex, number, 32, 23, &bits, &named));
+    if (named) {
+        const uint32_t narrow = (uint32_t)bits;
+        memcpy(out, &narrow, sizeof narrow);
         return CM_OK;
     }
     if (!without_point(number->text, plain, sizeof plain))
@@ -156,13 +161,11 @@ enum cm_status cm_number_to_double(const struct cm_lexer *lex, const struct cm_n
                                    double *out)
 {
     char plain[LONGEST_DIGITS + 32];
-    bool negative, nan;
-    struct cm_str digits;
+    uint64_t bits;
+    bool named;
 
-    if (is_named(number->text, &negative, &nan, &digits)) {
-        uint64_t low;
-        CM_TRY(named_bits(lex, number, nan, digits, 52, &low));
-        const uint64_t bits = (negative ? UINT64_C(1) << 63 : 0) | UINT64_C(0x7ff) << 52 | low;
+    CM_TRY(named_bits(lex, number, 64, 52, &bits, &named));
+    if (named) {
         memcpy(out, &bits, sizeof bits);
         return CM_OK;
     }

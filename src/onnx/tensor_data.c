@@ -422,6 +422,22 @@ static void clear_field(struct cm_tensor_proto *proto, int field)
         cm_msg_clear(&proto->msg, field);
 }
 
+void cm_tensor_proto_clear_values(struct cm_tensor_proto *proto, int but)
+{
+    proto->later = NULL;
+    for (size_t i = 0; i < CM_COUNT(value_fields); i++)
+        if (value_fields[i] != but)
+            clear_field(proto, value_fields[i]);
+}
+
+void cm_tensor_proto_leave_file(struct cm_tensor_proto *proto)
+{
+    clear_field(proto, CM_TENSOR_EXTERNAL_DATA);
+    clear_field(proto, CM_TENSOR_DATA_LOCATION);
+    proto->external_data = (struct cm_entries){0};
+    proto->data_location = CM_LOCATION_DEFAULT;
+}
+
 static void store_dims(struct cm_tensor_proto *proto, struct cm_arena *arena,
                        const struct cm_shape *shape)
 {
@@ -460,22 +476,15 @@ enum cm_status cm_tensor_proto_store(struct cm_tensor_proto *proto, struct cm_ar
     const int field = store_field(proto, tensor->type);
     const size_t bytes = cm_tensor_bytes(tensor);
 
-    proto->later = NULL;
     store_dims(proto, arena, &tensor->shape);
     if (proto->data_type != (int32_t)tensor->type) {
         proto->data_type = (int32_t)tensor->type;
         cm_msg_set(&proto->msg, CM_TENSOR_DATA_TYPE);
     }
-    for (size_t i = 0; i < CM_COUNT(value_fields); i++) {
-        if (value_fields[i] != field)
-            clear_field(proto, value_fields[i]);
-    }
+    cm_tensor_proto_clear_values(proto, field);
+    cm_tensor_proto_leave_file(proto);
     clear_field(proto, CM_TENSOR_SEGMENT);
-    clear_field(proto, CM_TENSOR_EXTERNAL_DATA);
-    clear_field(proto, CM_TENSOR_DATA_LOCATION);
     proto->segment = NULL;
-    proto->data_location = CM_LOCATION_DEFAULT;
-    proto->external_data = (struct cm_entries){0};
     const struct cm_wire_list contents = {
         tensor->data, field == CM_TENSOR_STRING_DATA ? (size_t)cm_tensor_count(tensor) : bytes};
     memcpy(cm_field_at(proto, &cm_tensor_info.fields[field]), &contents, sizeof contents);

@@ -80,4 +80,9 @@ bool cm_tensor_proto_room(struct cm_tensor_proto *proto, const struct cm_tensor 
 void cm_tensor_proto_replace(struct cm_tensor_proto *proto, const struct cm_tensor *values,
                              uint8_t *room);
 
+/* Drops the values in all fields but one; -1: in all. */
+void cm_tensor_proto_clear_values(struct cm_tensor_proto *proto, int but);
+/* The tensor says no more that its data is in another file. */
+void cm_tensor_proto_leave_file(struct cm_tensor_proto *proto);
+
 #endif

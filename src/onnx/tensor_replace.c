@@ -76,12 +76,8 @@ void cm_tensor_proto_replace(struct cm_tensor_proto *proto, const struct cm_tens
                           : put_varints(room, values->data, packed.size, values->type);
         packed.data = room;
     }
-    if (proto->data_location == CM_LOCATION_EXTERNAL) {
-        proto->external_data = (struct cm_entries){0};
-        proto->data_location = CM_LOCATION_DEFAULT;
-        cm_msg_clear(&proto->msg, CM_TENSOR_EXTERNAL_DATA);
-        cm_msg_clear(&proto->msg, CM_TENSOR_DATA_LOCATION);
-    }
+    if (proto->data_location == CM_LOCATION_EXTERNAL)
+        cm_tensor_proto_leave_file(proto);
     if (field >= 0)
         *cm_tensor_proto_packed(proto, field) = packed;
     else

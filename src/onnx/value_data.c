@@ -248,18 +248,6 @@ enum cm_status cm_value_proto_load(struct cm_arena *arena, struct cm_str bytes, 
     return element->load(proto, out, err);
 }
 
-enum cm_status cm_value_file_load(struct cm_arena *arena, const char *path, enum cm_kind kind,
-                                  struct cm_datum *out, struct cm_error *err)
-{
-    struct cm_mapping *const mapping = CM_NEW(arena, struct cm_mapping);
-
-    *out = (struct cm_datum){0};
-    cm_mapping_defer(arena, mapping);
-    CM_TRY(cm_file_map(path, false, mapping, err));
-    const struct cm_str bytes = {(const char *)mapping->data, mapping->size};
-    return cm_error_context(err, cm_value_proto_load(arena, bytes, kind, out, err), "%s", path);
-}
-
 /* ---- writing ---- */
 
 static enum cm_status fill_tensor(struct cm_arena *arena, const struct cm_datum *datum, void *out,

@@ -14,10 +14,6 @@
  * it. Messages go to arena. External data is refused. */
 enum cm_status cm_value_proto_load(struct cm_arena *arena, struct cm_str bytes, enum cm_kind kind,
                                    struct cm_datum *out, struct cm_error *err) CM_MUST_CHECK;
-/* The same from a file, which stays mapped until the end of arena. */
-enum cm_status cm_value_file_load(struct cm_arena *arena, const char *path, enum cm_kind kind,
-                                  struct cm_datum *out, struct cm_error *err) CM_MUST_CHECK;
-
 /* The reverse: datum as the bytes of a message for this kind, in arena. Without a value only
  * CM_KIND_OPTIONAL can be written. An empty sequence is written as one of tensors. */
 enum cm_status cm_value_proto_store(struct cm_arena *arena, const struct cm_datum *datum,

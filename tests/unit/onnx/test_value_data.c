@@ -266,31 +266,6 @@ void test_value_data__what_has_no_message_is_refused(void)
     check_in_arena(other_kinds);
 }
 
-static void files(struct cm_arena *arena)
-{
-    const char *folder = case_folder(arena), *path = case_path(arena, folder, "input_0.pb");
-    struct cm_datum value = row(1, 3), back;
-    struct cm_str bytes;
-    struct cm_error err;
-
-    CHECK_OK(cm_value_proto_store(arena, &value, CM_KIND_TENSOR, CM_STR("x"), &bytes, &err), &err);
-    case_write(path, bytes.data, bytes.size);
-    cm_datum_drop(&value);
-    CHECK_OK(cm_value_file_load(arena, path, CM_KIND_TENSOR, &back, &err), &err);
-    check_row(&back, 1, 3);
-    cm_datum_drop(&back);
-    case_write(path, bytes.data, bytes.size - 1);
-    CHECK_FAILS(cm_value_file_load(arena, path, CM_KIND_TENSOR, &back, &err), CM_BAD_MODEL, &err,
-                "input_0.pb: ");
-    CHECK_FAILS(cm_value_file_load(arena, "no such file", CM_KIND_TENSOR, &back, &err),
-                CM_NOT_FOUND, &err, "no such file");
-}
-
-void test_value_data__files_are_named_when_they_are_broken(void)
-{
-    check_in_arena(files);
-}
-
 struct load {
     struct cm_str bytes;
     struct cm_datum out;
