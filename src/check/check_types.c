@@ -5,6 +5,7 @@
 #include "check/check.h"
 
 #include "graph/import.h"
+#include "onnx/defined_names.h"
 
 enum { WORK_MAX = 1000 * 1000 };
 
@@ -19,11 +20,6 @@ struct judging {
     size_t work;             /* functions that were listed for initialization graphs so far */
 };
 
-static bool is_variable(void *arg, const struct cm_tensor_proto *initializer)
-{
-    return cm_map_find(arg, initializer->name) != NULL;
-}
-
 /* Failures that say nothing of the model end the check; a limit ends only this part of it. */
 static enum cm_status settle(struct judging *j, enum cm_status status, struct cm_error *err)
 {
@@ -36,19 +32,13 @@ static enum cm_status settle(struct judging *j, enum cm_status status, struct cm
 static struct cm_import_options options_of(struct judging *j)
 {
     return (struct cm_import_options){.findings = &j->found,
-                                      .opens = is_variable,
+                                      .opens = cm_tensor_is_named,
                                       .opens_arg = &j->variables,
                                       .partial = true,
                                       .judge = true};
 }
 
 /* ---- bindings ---- */
-
-static void note_variables(struct judging *j, const struct cm_entries *bindings)
-{
-    for (size_t i = 0; i < bindings->count; i++)
-        cm_map_insert(&j->variables, j->arena, bindings->items[i].key, NULL);
-}
 
 static void judge_bindings(struct judging *j, const struct cm_entries *bindings,
                            const struct cm_graph *keys, const struct cm_graph *values)
@@ -154,12 +144,11 @@ static enum cm_status judge_graphs(struct judging *j, struct cm_error *err)
     struct cm_import_options options = options_of(j);
     struct cm_graph *graph;
 
+    j->variables = cm_training_variables(j->arena, model);
     for (size_t i = 0; i < n; i++) {
         const struct cm_training_proto *entry = &model->training_info.items[i];
 
         inner[i] = entry->algorithm ? entry->algorithm : &nothing;
-        note_variables(j, &entry->initialization_binding);
-        note_variables(j, &entry->update_binding);
     }
     options.inner = inner;
     options.n_inner = n;

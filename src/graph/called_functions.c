@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/called_functions.h"
 
-#include "base/map.h"
 #include "graph/registry.h"
 
 struct cm_str cm_function_key(struct cm_arena *arena, struct cm_str domain, struct cm_str name,
@@ -21,6 +20,23 @@ struct cm_str cm_function_key(struct cm_arena *arena, struct cm_str domain, stru
     return key;
 }
 
+struct cm_str cm_call_key(struct cm_arena *arena, const struct cm_node_proto *node)
+{
+    return cm_function_key(arena, node->domain, node->op_type, node->overload);
+}
+
+struct cm_map cm_functions_by_key(struct cm_arena *arena, const struct cm_model_proto *model)
+{
+    struct cm_map by_key = {0};
+
+    for (size_t i = 0; i < model->functions.count; i++) {
+        const struct cm_function_proto *f = &model->functions.items[i];
+        *cm_map_insert(&by_key, arena, cm_function_key(arena, f->domain, f->name, f->overload),
+                       NULL) = i + 1;
+    }
+    return by_key;
+}
+
 /* Functions of the file that are still called, found one call after the other. */
 struct kept_functions {
     struct cm_arena *arena;
@@ -33,9 +49,7 @@ static void note_calls(struct kept_functions *kept, const struct cm_nodes *nodes
 {
     for (size_t n = 0; n < nodes->count; n++) {
         const struct cm_node_proto *node = &nodes->items[n];
-        const struct cm_str key =
-            cm_function_key(kept->arena, node->domain, node->op_type, node->overload);
-        const size_t number = (size_t)cm_map_get(&kept->by_key, key, 0);
+        const size_t number = (size_t)cm_map_get(&kept->by_key, cm_call_key(kept->arena, node), 0);
         const struct cm_graph_proto *body;
         if (number && !kept->keep[number - 1]) {
             kept->keep[number - 1] = true;
@@ -56,11 +70,7 @@ const bool *cm_called_functions(struct cm_arena *arena, const struct cm_model_pr
 
     if (!all)
         return kept.keep;
-    for (size_t i = 0; i < all; i++) {
-        const struct cm_function_proto *f = &model->functions.items[i];
-        *cm_map_insert(&kept.by_key, arena, cm_function_key(arena, f->domain, f->name, f->overload),
-                       NULL) = i + 1;
-    }
+    kept.by_key = cm_functions_by_key(arena, model);
     note_calls(&kept, nodes);
     for (size_t next = 0; next < kept.n_queued; next++)
         note_calls(&kept, &model->functions.items[kept.queue[next]].node);

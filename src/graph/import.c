@@ -8,6 +8,7 @@
 #include "graph/called_functions.h"
 #include "graph/node_order.h"
 #include "graph/registry.h"
+#include "onnx/defined_names.h"
 #include "onnx/tensor_data.h"
 
 /* A value by the name a node uses for it. Function bodies are closed: they see their own names, and
@@ -476,18 +477,9 @@ static enum cm_status import_around(struct cm_import_context *context, struct cm
                                     const struct cm_graph_proto *own, struct cm_error *err)
 {
     const struct cm_import_options *options = context->options;
-    struct cm_arena *arena = context->module->arena;
-    struct cm_map hidden = {0};
     if (!options || !options->n_around)
         return CM_OK;
-    for (size_t i = 0; i < own->initializer.count; i++)
-        cm_map_insert(&hidden, arena, own->initializer.items[i].name, NULL);
-    for (size_t i = 0; i < own->sparse_initializer.count; i++)
-        if (own->sparse_initializer.items[i].values)
-            cm_map_insert(&hidden, arena, own->sparse_initializer.items[i].values->name, NULL);
-    for (size_t i = 0; i < own->node.count; i++)
-        for (size_t o = 0; o < own->node.items[i].output.count; o++)
-            cm_map_insert(&hidden, arena, own->node.items[i].output.items[o], NULL);
+    const struct cm_map hidden = cm_graph_defined(context->module->arena, own);
     for (size_t i = 0; i < options->n_around; i++)
         CM_TRY(import_initializers(context, graph, options->around[i], &hidden, err));
     return CM_OK;
@@ -736,12 +728,7 @@ enum cm_status cm_module_import(struct cm_module *module, const struct cm_model_
     options = options ? options : &usual;
     /* The context stays with the module: calls expanded later need the model's functions too. */
     struct cm_map *functions = CM_NEW(module->arena, struct cm_map);
-    for (size_t i = 0; i < model->functions.count; i++) {
-        const struct cm_function_proto *function = &model->functions.items[i];
-        const struct cm_str key =
-            cm_function_key(module->arena, function->domain, function->name, function->overload);
-        *cm_map_insert(functions, module->arena, key, NULL) = (uint64_t)(uintptr_t)function;
-    }
+    *functions = cm_functions_by_key(module->arena, model);
     struct cm_import_context *context = CM_NEW(module->arena, struct cm_import_context);
     *context = (struct cm_import_context){.module = module,
                                           .model = model,

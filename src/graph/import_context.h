@@ -53,7 +53,7 @@ struct cm_import_context {
     struct cm_module *module;
     const struct cm_model_proto *model;
     const struct cm_opsets *imports;
-    struct cm_map *functions; /* "domain\0name\0overload" to struct cm_function_proto * */
+    struct cm_map *functions; /* of the model: cm_functions_by_key */
     cm_upgrade_fn *upgrade;
     cm_adopts_fn *adopts;
     const struct cm_import_options *options; /* while the main graph is imported; else NULL */

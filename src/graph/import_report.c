@@ -10,9 +10,9 @@ const struct cm_function_proto *cm_import_find_function(const struct cm_import_c
 {
     if (!context->functions || context->functions->count == 0)
         return NULL;
-    const struct cm_str key =
-        cm_function_key(context->module->arena, proto->domain, proto->op_type, proto->overload);
-    return (const struct cm_function_proto *)(uintptr_t)cm_map_get(context->functions, key, 0);
+    const size_t number =
+        (size_t)cm_map_get(context->functions, cm_call_key(context->module->arena, proto), 0);
+    return number ? &context->model->functions.items[number - 1] : NULL;
 }
 
 int64_t cm_import_version(const struct cm_import_context *context, struct cm_str domain)

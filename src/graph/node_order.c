@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "graph/import_context.h"
+#include "onnx/defined_names.h"
 
 /* Names that a body defines itself: they are not read from around it. */
 struct hidden_names {
@@ -78,21 +79,6 @@ static bool read_named(const struct walk *walk, const struct hidden_names *hidde
     return true;
 }
 
-static void hide_definitions(struct cm_arena *scratch, const struct cm_graph_proto *body,
-                             struct cm_map *out)
-{
-    for (size_t i = 0; i < body->input.count; i++)
-        cm_map_insert(out, scratch, body->input.items[i].name, NULL);
-    for (size_t i = 0; i < body->initializer.count; i++)
-        cm_map_insert(out, scratch, body->initializer.items[i].name, NULL);
-    for (size_t i = 0; i < body->sparse_initializer.count; i++)
-        if (body->sparse_initializer.items[i].values)
-            cm_map_insert(out, scratch, body->sparse_initializer.items[i].values->name, NULL);
-    for (size_t i = 0; i < body->node.count; i++)
-        for (size_t o = 0; o < body->node.items[i].output.count; o++)
-            cm_map_insert(out, scratch, body->node.items[i].output.items[o], NULL);
-}
-
 static bool read_node(const struct walk *walk, const struct hidden_names *hidden,
                       const struct cm_node_proto *node, int depth);
 
@@ -103,7 +89,7 @@ static bool read_body(const struct walk *walk, const struct hidden_names *outer,
     if (depth >= CM_NESTING_MAX)
         return true; /* the import refuses it */
     if (walk->scratch)
-        hide_definitions(walk->scratch, body, &hidden.names);
+        hidden.names = cm_graph_defined(walk->scratch, body);
     const struct hidden_names *inside = walk->scratch ? &hidden : NULL;
     for (size_t i = 0; i < body->node.count; i++)
         if (!read_node(walk, inside, &body->node.items[i], depth))

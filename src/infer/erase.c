@@ -63,13 +63,12 @@ static void erase_graph(struct cm_graph_proto *graph, bool ranks, int depth)
 
 void cm_erase_shapes(struct cm_model_proto *model, bool ranks)
 {
-    erase_graph(model->graph, ranks, 0);
+    struct cm_graph_proto *graph;
+
+    for (size_t at = 0; (graph = cm_model_next_graph(model, &at));)
+        erase_graph(graph, ranks, 0);
     for (size_t f = 0; f < model->functions.count; f++) {
         erase_infos(&model->functions.items[f].value_info, ranks);
         erase_bodies(&model->functions.items[f].node, ranks, 0);
-    }
-    for (size_t t = 0; t < model->training_info.count; t++) {
-        erase_graph(model->training_info.items[t].initialization, ranks, 0);
-        erase_graph(model->training_info.items[t].algorithm, ranks, 0);
     }
 }

@@ -4,6 +4,7 @@
 #include "infer/infer_model.h"
 
 #include "infer/infer_write.h"
+#include "onnx/defined_names.h"
 
 #include <stdlib.h>
 
@@ -74,17 +75,12 @@ const struct cm_type *cm_inferring_type(struct cm_inferring *i, const void *owne
 
 /* ---- importing ---- */
 
-static bool is_variable(void *arg, const struct cm_tensor_proto *initializer)
-{
-    return cm_map_find(arg, initializer->name) != NULL;
-}
-
 static struct cm_import_options import_options(struct cm_inferring *i)
 {
     struct cm_infer_report *report = i->report;
     return (struct cm_import_options){.findings = &report->findings,
                                       .lists_unsupported = true,
-                                      .opens = is_variable,
+                                      .opens = cm_tensor_is_named,
                                       .opens_arg = &i->variables,
                                       .constant_defaults = !i->options->open_inputs,
                                       .defines = note_value,
@@ -100,12 +96,6 @@ static enum cm_status import(struct cm_inferring *i, const struct cm_model_proto
     CM_TRY(i->options->import(i->module, model, options, graph, err));
     mark_live(i, *graph);
     return CM_OK;
-}
-
-static void note_variables(struct cm_inferring *i, const struct cm_entries *bindings)
-{
-    for (size_t b = 0; b < bindings->count; b++)
-        cm_map_insert(&i->variables, i->scratch, bindings->items[b].key, NULL);
 }
 
 /* What a binding assigns must be of the type of its variable. */
@@ -162,11 +152,10 @@ static enum cm_status import_all(struct cm_inferring *i, struct cm_error *err)
     struct cm_graph **steps = CM_NEW_ARRAY(i->scratch, struct cm_graph *, count + 1), *graph;
     struct cm_import_options options = import_options(i);
 
+    i->variables = cm_training_variables(i->scratch, model);
     for (size_t t = 0; t < count; t++) {
         const struct cm_training_proto *info = &model->training_info.items[t];
         inner[t] = info->algorithm ? info->algorithm : CM_NEW(i->scratch, struct cm_graph_proto);
-        note_variables(i, &info->initialization_binding);
-        note_variables(i, &info->update_binding);
     }
     options.inner = inner;
     options.n_inner = count;

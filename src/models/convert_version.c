@@ -7,6 +7,7 @@
 #include "graph/registry.h"
 #include "models/convert_ir.h"
 #include "models/convert_nodes.h"
+#include "onnx/defined_names.h"
 #include "onnx/descriptor.h"
 #include "versions/upgrade.h"
 
@@ -65,6 +66,13 @@ static void count_use(struct conversion *c, struct cm_str name)
         (*cm_map_insert(c->uses, c->arena, name, NULL))++;
 }
 
+static void take_name(void *arg, struct cm_str name)
+{
+    struct conversion *c = arg;
+
+    cm_map_insert(&c->taken, c->arena, name, NULL);
+}
+
 static enum cm_status survey_nodes(struct conversion *c, const struct cm_nodes *nodes, int depth);
 
 static enum cm_status survey_graph(struct conversion *c, const struct cm_graph_proto *graph,
@@ -73,14 +81,7 @@ static enum cm_status survey_graph(struct conversion *c, const struct cm_graph_p
     if (depth > NESTING_MAX)
         return cm_fail(c->err, CM_LIMIT, "graphs nest deeper than %d", NESTING_MAX);
     *cm_map_insert(&c->file_graphs, c->arena, kept_address(c->arena, graph), NULL) = 1;
-    for (size_t i = 0; i < graph->input.count; i++)
-        cm_map_insert(&c->taken, c->arena, graph->input.items[i].name, NULL);
-    for (size_t i = 0; i < graph->initializer.count; i++)
-        cm_map_insert(&c->taken, c->arena, graph->initializer.items[i].name, NULL);
-    for (size_t i = 0; i < graph->sparse_initializer.count; i++)
-        if (graph->sparse_initializer.items[i].values)
-            cm_map_insert(&c->taken, c->arena, graph->sparse_initializer.items[i].values->name,
-                          NULL);
+    cm_graph_each_defined(graph, take_name, c);
     for (size_t i = 0; i < graph->output.count; i++)
         count_use(c, graph->output.items[i].name);
     return survey_nodes(c, &graph->node, depth);
@@ -93,7 +94,7 @@ static enum cm_status survey_nodes(struct conversion *c, const struct cm_nodes *
         for (size_t i = 0; i < node->input.count; i++)
             count_use(c, node->input.items[i]);
         for (size_t o = 0; o < node->output.count; o++)
-            cm_map_insert(&c->taken, c->arena, node->output.items[o], NULL);
+            take_name(c, node->output.items[o]);
         for (size_t a = 0; a < node->attribute.count; a++) {
             const struct cm_attribute_proto *attr = &node->attribute.items[a];
             count_use(c, attr->s); /* Gradient names values in attributes */
@@ -106,10 +107,9 @@ static enum cm_status survey_nodes(struct conversion *c, const struct cm_nodes *
     return CM_OK;
 }
 
-static void note_bindings(struct conversion *c, const struct cm_entries *bindings)
+static void count_bindings(struct conversion *c, const struct cm_entries *bindings)
 {
     for (size_t i = 0; i < bindings->count; i++) {
-        cm_map_insert(&c->variables, c->arena, bindings->items[i].key, NULL);
         count_use(c, bindings->items[i].key);
         count_use(c, bindings->items[i].value);
     }
@@ -124,21 +124,19 @@ static struct cm_str function_key(struct cm_arena *arena, struct cm_str domain, 
 static enum cm_status survey(struct conversion *c)
 {
     struct cm_model_proto *model = c->model;
+    const struct cm_graph_proto *graph;
     c->uses = &c->graph_uses;
     for (size_t i = 0; i < model->functions.count; i++)
         cm_map_insert(&c->functions, c->arena,
                       function_key(c->arena, model->functions.items[i].domain,
                                    model->functions.items[i].name),
                       NULL);
-    CM_TRY(survey_graph(c, model->graph, 0));
+    c->variables = cm_training_variables(c->arena, model);
+    for (size_t at = 0; (graph = cm_model_next_graph(model, &at));)
+        CM_TRY(survey_graph(c, graph, 0));
     for (size_t i = 0; i < model->training_info.count; i++) {
-        const struct cm_training_proto *entry = &model->training_info.items[i];
-        note_bindings(c, &entry->initialization_binding);
-        note_bindings(c, &entry->update_binding);
-        if (entry->initialization)
-            CM_TRY(survey_graph(c, entry->initialization, 0));
-        if (entry->algorithm)
-            CM_TRY(survey_graph(c, entry->algorithm, 0));
+        count_bindings(c, &model->training_info.items[i].initialization_binding);
+        count_bindings(c, &model->training_info.items[i].update_binding);
     }
     return CM_OK;
 }
@@ -168,11 +166,6 @@ static void note_node(void *arg, const struct cm_node_proto *proto, struct cm_gr
     record->call = call;
     record->inputs = inputs;
     record->outputs = outputs;
-}
-
-static bool is_variable(void *arg, const struct cm_tensor_proto *initializer)
-{
-    return cm_map_find(&((struct conversion *)arg)->variables, initializer->name) != NULL;
 }
 
 /* Is it an operator that nobody knows, of which only the file can say what it gives? */
@@ -229,8 +222,8 @@ static enum cm_status import_part(struct conversion *c, const struct cm_model_pr
     const struct cm_import_options options = {.upgrade = cm_upgrade_node,
                                               .adopts = cm_upgrade_adopts,
                                               .findings = findings,
-                                              .opens = is_variable,
-                                              .opens_arg = c,
+                                              .opens = cm_tensor_is_named,
+                                              .opens_arg = &c->variables,
                                               .built = note_node,
                                               .built_arg = c,
                                               .appended = appended,
@@ -553,29 +546,16 @@ static bool is_dropped(const struct conversion *c, struct cm_str name)
 static void drop_initializers(struct conversion *c, struct cm_graph_proto *graph)
 {
     struct cm_map gone = {0};
-    size_t kept = 0;
-    for (size_t i = 0; i < graph->initializer.count; i++) {
-        const struct cm_str name = graph->initializer.items[i].name;
-        if (is_dropped(c, name))
-            cm_map_insert(&gone, c->arena, name, NULL);
-        else
-            graph->initializer.items[kept++] = graph->initializer.items[i];
-    }
-    if (!gone.count)
-        return;
-    graph->initializer.count = kept;
-    cm_msg_set(&graph->msg, CM_GRAPH_INITIALIZER);
-    kept = 0;
-    for (size_t i = 0; i < graph->input.count; i++) {
-        if (!cm_map_find(&gone, graph->input.items[i].name))
-            graph->input.items[kept++] = graph->input.items[i];
-        else if (c->model->ir_version > 3)
+    for (size_t i = 0; i < graph->initializer.count; i++)
+        if (is_dropped(c, graph->initializer.items[i].name))
+            cm_map_insert(&gone, c->arena, graph->initializer.items[i].name, NULL);
+    CM_LIST_KEEP(graph, CM_GRAPH_INITIALIZER, &graph->initializer,
+                 !cm_map_find(&gone, graph->initializer.items[i].name));
+    for (size_t i = 0; c->model->ir_version > 3 && i < graph->input.count; i++)
+        if (cm_map_find(&gone, graph->input.items[i].name))
             *CM_LIST_ADD(c->arena, &c->report->fixed) = graph->input.items[i].name;
-    }
-    if (kept == graph->input.count)
-        return;
-    graph->input.count = kept;
-    cm_msg_set(&graph->msg, CM_GRAPH_INPUT);
+    CM_LIST_KEEP(graph, CM_GRAPH_INPUT, &graph->input,
+                 !cm_map_find(&gone, graph->input.items[i].name));
 }
 
 static void drop_constants(struct conversion *c, struct cm_nodes *nodes, bool in_function)

@@ -7,9 +7,9 @@
 #ifndef CM_MODELS_EDIT_H
 #define CM_MODELS_EDIT_H
 
-#include "base/array.h"
 #include "base/diagnostics.h"
 #include "graph/type.h"
+#include "onnx/defined_names.h"
 #include "onnx/model_file.h"
 
 /* ---- names ---- */
@@ -23,19 +23,6 @@ enum cm_status cm_edit_names(struct cm_graph_proto *graph, cm_edit_name_fn *fn,
  * its bindings included. */
 enum cm_status cm_edit_model_names(struct cm_model_proto *model, cm_edit_name_fn *fn,
                                    void *arg) CM_MUST_CHECK;
-
-/* Calls fn for each name that a graph itself defines: inputs, initializers, results of nodes. */
-typedef void cm_edit_define_fn(void *arg, struct cm_str name);
-void cm_edit_defined(const struct cm_graph_proto *graph, cm_edit_define_fn *fn, void *arg);
-/* Names, each once. */
-struct cm_name_set {
-    struct cm_arena *arena;
-    struct cm_map map;
-    CM_ARRAY(struct cm_str); /* in the order they came */
-};
-/* A define function; arg is a struct cm_name_set. */
-cm_edit_define_fn cm_name_set_add;
-bool cm_name_set_has(const struct cm_name_set *set, struct cm_str name);
 
 /* The name among candidates that is nearest to what was typed; best is empty when none is near. */
 struct cm_nearest {

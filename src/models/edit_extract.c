@@ -197,9 +197,9 @@ static void choose_entries(struct cut *c)
             cm_node_each_read(c->scratch, &c->graph->node.items[n], note_read, &e);
         read_before = e.read_before;
         if (entry->algorithm)
-            cm_edit_defined(entry->algorithm, cm_name_set_add, &e.own);
+            cm_graph_each_defined(entry->algorithm, cm_name_set_add, &e.own);
         if (entry->initialization)
-            cm_edit_defined(entry->initialization, cm_name_set_add, &e.own);
+            cm_graph_each_defined(entry->initialization, cm_name_set_add, &e.own);
         check_graph(&e, entry->algorithm);
         check_graph(&e, entry->initialization);
         check_bindings(&e, &entry->initialization_binding);
@@ -340,20 +340,12 @@ static void drop_functions(struct cut *c)
 {
     const size_t count = c->model->functions.count;
     bool *called = CM_NEW_ARRAY(c->scratch, bool, count);
-    const struct cm_graph_proto *graphs[2];
+    const struct cm_graph_proto *graph;
 
-    const bool *by_graph = cm_called_functions(c->scratch, c->model, &c->graph->node);
-    for (size_t f = 0; f < count; f++)
-        called[f] = by_graph[f];
-    for (size_t e = 0; e < c->model->training_info.count; e++) {
-        graphs[0] = c->model->training_info.items[e].algorithm;
-        graphs[1] = c->model->training_info.items[e].initialization;
-        for (size_t k = 0; k < 2; k++) {
-            const bool *by_training =
-                graphs[k] ? cm_called_functions(c->scratch, c->model, &graphs[k]->node) : called;
-            for (size_t f = 0; f < count; f++)
-                called[f] = called[f] || by_training[f];
-        }
+    for (size_t at = 0; (graph = cm_model_next_graph(c->model, &at));) {
+        const bool *by_graph = cm_called_functions(c->scratch, c->model, &graph->node);
+        for (size_t f = 0; f < count; f++)
+            called[f] = called[f] || by_graph[f];
     }
     CM_LIST_KEEP(c->model, CM_MODEL_FUNCTIONS, &c->model->functions, called[i]);
 }

@@ -101,7 +101,7 @@ static enum cm_status define_graph(void *arg, const struct cm_message_info *info
     struct definer *d = arg;
 
     if (info == &cm_graph_info) {
-        cm_edit_defined((const struct cm_graph_proto *)(const void *)msg, define_name, d);
+        cm_graph_each_defined((const struct cm_graph_proto *)(const void *)msg, define_name, d);
         d->side->visited = (const struct cm_graph_proto *)(const void *)msg;
     }
     return CM_OK;
@@ -110,17 +110,12 @@ static enum cm_status define_graph(void *arg, const struct cm_message_info *info
 static enum cm_status define_side(struct merge *m, struct side *side)
 {
     struct definer d = {m, side};
-    const struct cm_model_proto *model = side->model;
-    struct cm_graph_proto *graph = model->graph;
+    struct cm_graph_proto *graph;
 
     side->outer.arena = side->inner.arena = m->scratch;
-    for (size_t i = 0; i <= 2 * model->training_info.count; i++) {
-        if (i)
-            graph = i % 2 ? model->training_info.items[(i - 1) / 2].algorithm
-                          : model->training_info.items[(i - 1) / 2].initialization;
+    for (size_t at = 0; (graph = cm_model_next_graph(side->model, &at));) {
         side->visited = NULL; /* the graph itself comes first, then those inside it */
-        if (graph)
-            CM_TRY(cm_message_walk(&cm_graph_info, graph, define_graph, &d));
+        CM_TRY(cm_message_walk(&cm_graph_info, graph, define_graph, &d));
     }
     return CM_OK;
 }
@@ -256,9 +251,7 @@ static enum cm_status prefix_call(void *arg, const struct cm_message_info *info,
     void *any = msg;
     struct cm_node_proto *node = any;
 
-    if (info != &cm_node_info ||
-        !cm_map_find(&p->functions,
-                     cm_function_key(p->m->scratch, node->domain, node->op_type, node->overload)))
+    if (info != &cm_node_info || !cm_map_find(&p->functions, cm_call_key(p->m->scratch, node)))
         return CM_OK;
     node->op_type = prefixed(p->m->findings->arena, p->side->prefix, node->op_type);
     cm_msg_set(msg, CM_NODE_OP_TYPE);
@@ -268,12 +261,10 @@ static enum cm_status prefix_call(void *arg, const struct cm_message_info *info,
 static enum cm_status prefix_functions(struct merge *m, struct side *side)
 {
     struct callee_prefix p = {.m = m, .side = side};
-    struct side plain = *side;
 
     if (!side->prefix.size || !side->model->functions.count)
         return CM_OK;
-    plain.prefix = CM_STR_NONE;
-    list_functions(m, &plain, &p.functions);
+    p.functions = cm_functions_by_key(m->scratch, side->model);
     CM_TRY(cm_message_walk(&cm_model_info, side->model, prefix_call, &p));
     for (size_t i = 0; i < side->model->functions.count; i++) {
         struct cm_function_proto *f = &side->model->functions.items[i];
@@ -315,15 +306,14 @@ static enum cm_status rename_node(void *arg, const struct cm_message_info *info,
 static enum cm_status rename_side(struct merge *m, struct side *side)
 {
     struct definer d = {m, side};
+    struct cm_graph_proto *graph;
 
     CM_TRY(prefix_functions(m, side));
     CM_TRY(cm_edit_model_names(side->model, rename_value, &d));
     if (!side->prefix.size)
         return CM_OK;
-    CM_TRY(cm_message_walk(&cm_graph_info, side->model->graph, rename_node, &d));
-    for (size_t i = 0; i < side->model->training_info.count; i++)
-        CM_TRY(cm_message_walk(&cm_training_info, &side->model->training_info.items[i], rename_node,
-                               &d));
+    for (size_t at = 0; (graph = cm_model_next_graph(side->model, &at));)
+        CM_TRY(cm_message_walk(&cm_graph_info, graph, rename_node, &d));
     return CM_OK;
 }
 

@@ -108,46 +108,18 @@ enum cm_status cm_edit_model_names(struct cm_model_proto *model, cm_edit_name_fn
 {
     const struct places p = {fn, arg};
 
-    CM_TRY(cm_edit_names(model->graph, fn, arg));
+    struct cm_graph_proto *graph;
+
+    for (size_t at = 0; (graph = cm_model_next_graph(model, &at));)
+        CM_TRY(cm_edit_names(graph, fn, arg));
     for (size_t i = 0; i < model->training_info.count; i++) {
-        struct cm_training_proto *entry = &model->training_info.items[i];
-        CM_TRY(cm_edit_names(entry->initialization, fn, arg));
-        CM_TRY(cm_edit_names(entry->algorithm, fn, arg));
-        of_bindings(&p, &entry->initialization_binding);
-        of_bindings(&p, &entry->update_binding);
+        of_bindings(&p, &model->training_info.items[i].initialization_binding);
+        of_bindings(&p, &model->training_info.items[i].update_binding);
     }
     return CM_OK;
 }
 
-/* ---- definitions ---- */
-
-void cm_edit_defined(const struct cm_graph_proto *graph, cm_edit_define_fn *fn, void *arg)
-{
-    for (size_t i = 0; i < graph->input.count; i++)
-        fn(arg, graph->input.items[i].name);
-    for (size_t i = 0; i < graph->initializer.count; i++)
-        fn(arg, graph->initializer.items[i].name);
-    for (size_t i = 0; i < graph->sparse_initializer.count; i++)
-        if (graph->sparse_initializer.items[i].values)
-            fn(arg, graph->sparse_initializer.items[i].values->name);
-    for (size_t n = 0; n < graph->node.count; n++)
-        for (size_t o = 0; o < graph->node.items[n].output.count; o++)
-            if (graph->node.items[n].output.items[o].size)
-                fn(arg, graph->node.items[n].output.items[o]);
-}
-
-void cm_name_set_add(void *arg, struct cm_str name)
-{
-    struct cm_name_set *set = arg;
-
-    if (cm_map_add(&set->map, set->arena, name))
-        *CM_PUSH(set->arena, set) = name;
-}
-
-bool cm_name_set_has(const struct cm_name_set *set, struct cm_str name)
-{
-    return cm_map_find(&set->map, name) != NULL;
-}
+/* ---- what is near ---- */
 
 void cm_nearest_try(struct cm_nearest *nearest, struct cm_str candidate)
 {

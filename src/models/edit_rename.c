@@ -51,13 +51,17 @@ static enum cm_status each_name(struct cm_model_proto *model, struct visitor *v)
         return cm_edit_model_names(model, v->fn, v->arg);
     if (v->kind == CM_RENAME_DIM)
         return cm_message_walk(&cm_model_info, model, visit_name, v);
-    CM_TRY(cm_message_walk(&cm_graph_info, model->graph, visit_name, v));
-    for (size_t i = 0; i < model->training_info.count; i++)
-        CM_TRY(cm_message_walk(&cm_training_info, &model->training_info.items[i], visit_name, v));
+    struct cm_graph_proto *graph;
+    for (size_t at = 0; (graph = cm_model_next_graph(model, &at));)
+        CM_TRY(cm_message_walk(&cm_graph_info, graph, visit_name, v));
     return CM_OK;
 }
 
 /* ---- what becomes of a name ---- */
+
+struct renamed_name {
+    struct cm_str from, to;
+};
 
 struct renamer {
     const struct cm_renaming *renamings;
@@ -67,12 +71,7 @@ struct renamer {
     struct cm_arena *scratch;
     struct cm_findings *findings;
     struct cm_map numbers; /* every name: 1 + its number */
-    struct {
-        struct renamed_name {
-            struct cm_str from, to;
-        } * items;
-        size_t count, capacity;
-    } names;
+    CM_ARRAY(struct renamed_name) names;
 };
 
 /* The piece of name that '*' stands for; false: the pattern is of other names. */

@@ -10,18 +10,17 @@
 
 #include <string.h>
 
+struct old_bytes {
+    void *at, *bytes;
+    size_t size;
+};
+
 struct shaping {
     struct cm_model_proto *model;
     struct cm_graph_proto *graph;
     struct cm_arena *scratch;
     struct cm_findings *findings;
-    struct {
-        struct old_bytes {
-            void *at, *bytes;
-            size_t size;
-        } * items;
-        size_t count, capacity;
-    } log;
+    CM_ARRAY(struct old_bytes) log;
     struct cm_name_set moved; /* values whose shape may be another now */
     bool inputs_changed;      /* not only dimensions by their names */
     bool rank_changed;        /* of one of them */

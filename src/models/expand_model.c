@@ -95,8 +95,8 @@ const struct cm_function_proto *cm_expansion_function(const struct cm_expansion 
 {
     if (!x->functions.count)
         return NULL;
-    return (const struct cm_function_proto *)(uintptr_t)cm_map_get(
-        &x->functions, cm_function_key(x->arena, node->domain, node->op_type, node->overload), 0);
+    const size_t number = (size_t)cm_map_get(&x->functions, cm_call_key(x->arena, node), 0);
+    return number ? &x->file->model.functions.items[number - 1] : NULL;
 }
 
 enum cm_status cm_expansion_spend(struct cm_expansion *x, size_t nodes)
@@ -184,8 +184,7 @@ static size_t measure(struct cm_expansion *x, struct cm_map *sizes, const struct
         if (!function || depth >= CM_CALL_DEPTH ||
             !cm_expansion_picks(x, node->domain, node->op_type, true))
             continue;
-        const struct cm_str key =
-            cm_function_key(x->arena, node->domain, node->op_type, node->overload);
+        const struct cm_str key = cm_call_key(x->arena, node);
         const uint64_t *known = cm_map_find(sizes, key);
         const size_t size = known ? (size_t)*known : measure(x, sizes, &function->node, depth + 1);
         if (!known)
@@ -198,18 +197,14 @@ static size_t measure(struct cm_expansion *x, struct cm_map *sizes, const struct
 static enum cm_status measure_model(struct cm_expansion *x)
 {
     const struct cm_model_proto *model = x->model;
+    const struct cm_graph_proto *graph;
     struct cm_map sizes = {0};
+    size_t total = 0;
 
     if (!x->functions.count)
         return CM_OK;
-    size_t total = measure(x, &sizes, &model->graph->node, 0);
-    for (size_t i = 0; i < model->training_info.count; i++) {
-        const struct cm_training_proto *entry = &model->training_info.items[i];
-        if (entry->initialization)
-            total += measure(x, &sizes, &entry->initialization->node, 0);
-        if (entry->algorithm)
-            total += measure(x, &sizes, &entry->algorithm->node, 0);
-    }
+    for (size_t at = 0; (graph = cm_model_next_graph(model, &at));)
+        total += measure(x, &sizes, &graph->node, 0);
     for (size_t i = 0; i < model->functions.count; i++)
         total += measure(x, &sizes, &model->functions.items[i].node, 1);
     return total > NODES_MAX
@@ -262,9 +257,7 @@ static void note_uses(const struct cm_expansion *x, const struct cm_nodes *nodes
 
         cm_map_insert(domains, x->arena, cm_domain_plain(node->domain), NULL);
         if (x->functions.count)
-            cm_map_insert(called, x->arena,
-                          cm_function_key(x->arena, node->domain, node->op_type, node->overload),
-                          NULL);
+            cm_map_insert(called, x->arena, cm_call_key(x->arena, node), NULL);
         for (size_t a = 0; a < node->attribute.count; a++)
             if (node->attribute.items[a].g)
                 note_uses(x, &node->attribute.items[a].g->node, called, domains);
@@ -283,19 +276,14 @@ static bool is_imported_for(const struct cm_map *domains, const struct cm_map *g
 static void drop_functions(struct cm_expansion *x)
 {
     struct cm_model_proto *model = x->model;
+    const struct cm_graph_proto *graph;
     struct cm_map called = {0}, domains = {0}, gone = {0};
     size_t kept = 0;
 
     if (!model->functions.count)
         return;
-    note_uses(x, &model->graph->node, &called, &domains);
-    for (size_t i = 0; i < model->training_info.count; i++) {
-        const struct cm_training_proto *entry = &model->training_info.items[i];
-        if (entry->initialization)
-            note_uses(x, &entry->initialization->node, &called, &domains);
-        if (entry->algorithm)
-            note_uses(x, &entry->algorithm->node, &called, &domains);
-    }
+    for (size_t at = 0; (graph = cm_model_next_graph(model, &at));)
+        note_uses(x, &graph->node, &called, &domains);
     for (size_t i = 0; i < model->functions.count; i++) {
         const struct cm_function_proto *f = &model->functions.items[i];
         if (!cm_expansion_picks(x, f->domain, f->name, true))
@@ -333,15 +321,11 @@ static size_t count_nodes(const struct cm_nodes *nodes)
 
 static size_t count_model(const struct cm_model_proto *model)
 {
-    size_t count = count_nodes(&model->graph->node);
+    const struct cm_graph_proto *graph;
+    size_t count = 0;
 
-    for (size_t i = 0; i < model->training_info.count; i++) {
-        const struct cm_training_proto *entry = &model->training_info.items[i];
-        if (entry->initialization)
-            count += count_nodes(&entry->initialization->node);
-        if (entry->algorithm)
-            count += count_nodes(&entry->algorithm->node);
-    }
+    for (size_t at = 0; (graph = cm_model_next_graph(model, &at));)
+        count += count_nodes(&graph->node);
     return count;
 }
 
@@ -425,12 +409,7 @@ static enum cm_status begin(struct cm_expansion *x, struct cm_model_file *made)
     *x->report = (struct cm_expand_report){.opset_before = x->opset,
                                            .ir_before = x->model->ir_version,
                                            .nodes_before = count_model(x->model)};
-    for (size_t i = 0; i < x->file->model.functions.count; i++) {
-        const struct cm_function_proto *f = &x->file->model.functions.items[i];
-        *cm_map_insert(&x->functions, x->arena,
-                       cm_function_key(x->arena, f->domain, f->name, f->overload), NULL) =
-            (uint64_t)(uintptr_t)f;
-    }
+    x->functions = cm_functions_by_key(x->arena, &x->file->model);
     CM_TRY(read_names(x, x->options->only, "only", &x->only));
     CM_TRY(read_names(x, x->options->except, "except", &x->except));
     if (x->options->only && !x->only.count)

@@ -5,14 +5,14 @@
 #include "base/diagnostics.h"
 #include "graph/function.h"
 #include "graph/import.h"
+#include "graph/node_order.h"
 #include "graph/registry.h"
 #include "models/write_model.h"
+#include "onnx/defined_names.h"
 #include "rewrite/pass.h"
 #include "schema/levels.h"
 #include "versions/portable.h"
 #include "versions/upgrade.h"
-
-enum { DEPTH_MAX = 64 };
 
 /* ---- what is to be expanded ---- */
 
@@ -67,16 +67,11 @@ static bool any_picked(struct cm_expansion *x, const struct cm_nodes *nodes)
 
 bool cm_expansion_has_operators(struct cm_expansion *x)
 {
-    const struct cm_model_proto *model = x->model;
-    bool any = any_picked(x, &model->graph->node);
+    const struct cm_graph_proto *graph;
+    bool any = false;
 
-    for (size_t i = 0; i < model->training_info.count; i++) {
-        const struct cm_training_proto *entry = &model->training_info.items[i];
-        if (entry->initialization)
-            any = any_picked(x, &entry->initialization->node) || any;
-        if (entry->algorithm)
-            any = any_picked(x, &entry->algorithm->node) || any;
-    }
+    for (size_t at = 0; (graph = cm_model_next_graph(x->model, &at));)
+        any = any_picked(x, &graph->node) || any;
     return any;
 }
 
@@ -89,56 +84,13 @@ struct reads {
     struct cm_strs names;
 };
 
-/* Names of a graph inside, and of those around it. */
-struct hidden {
-    struct cm_map names;
-    const struct hidden *outer;
-};
-
-static void read_name(struct reads *r, const struct hidden *hidden, struct cm_str name)
+static bool note_read(void *arg, struct cm_str name)
 {
-    for (; hidden; hidden = hidden->outer)
-        if (cm_map_find(&hidden->names, name))
-            return;
-    if (!name.size)
-        return;
+    struct reads *r = arg;
+
     if (cm_map_add(&r->seen, r->arena, name))
         *CM_LIST_ADD(r->arena, &r->names) = name;
-}
-
-static void read_graph(struct reads *r, const struct hidden *outer,
-                       const struct cm_graph_proto *graph, int depth);
-
-static void read_node(struct reads *r, const struct hidden *hidden,
-                      const struct cm_node_proto *node, int depth)
-{
-    for (size_t i = 0; i < node->input.count; i++)
-        read_name(r, hidden, node->input.items[i]);
-    for (size_t a = 0; a < node->attribute.count && depth < DEPTH_MAX; a++)
-        if (node->attribute.items[a].g)
-            read_graph(r, hidden, node->attribute.items[a].g, depth + 1);
-}
-
-static void read_graph(struct reads *r, const struct hidden *outer,
-                       const struct cm_graph_proto *graph, int depth)
-{
-    struct hidden hidden = {.outer = outer};
-
-    for (size_t i = 0; i < graph->input.count; i++)
-        cm_map_insert(&hidden.names, r->arena, graph->input.items[i].name, NULL);
-    for (size_t i = 0; i < graph->initializer.count; i++)
-        cm_map_insert(&hidden.names, r->arena, graph->initializer.items[i].name, NULL);
-    for (size_t i = 0; i < graph->sparse_initializer.count; i++)
-        if (graph->sparse_initializer.items[i].values)
-            cm_map_insert(&hidden.names, r->arena, graph->sparse_initializer.items[i].values->name,
-                          NULL);
-    for (size_t n = 0; n < graph->node.count; n++)
-        for (size_t o = 0; o < graph->node.items[n].output.count; o++)
-            cm_map_insert(&hidden.names, r->arena, graph->node.items[n].output.items[o], NULL);
-    for (size_t n = 0; n < graph->node.count; n++)
-        read_node(r, &hidden, &graph->node.items[n], depth);
-    for (size_t i = 0; i < graph->output.count; i++)
-        read_name(r, &hidden, graph->output.items[i].name);
+    return true;
 }
 
 static struct cm_fact operand_fact(const struct cm_module *module, cm_value value)
@@ -160,7 +112,7 @@ static struct cm_function_proto as_function(struct cm_expansion *x,
                                          .opset_import = x->model->opset_import};
     struct cm_node_proto *copy = CM_NEW(x->arena, struct cm_node_proto);
 
-    read_node(&reads, NULL, node, 0);
+    cm_node_each_read(x->arena, node, note_read, &reads);
     function.input = reads.names;
     for (size_t o = 0; o < node->output.count; o++)
         if (node->output.items[o].size)
@@ -404,26 +356,6 @@ static enum cm_status replace_operator(struct cm_expansion *x, const struct cm_g
 
 /* ---- the graphs of a model ---- */
 
-static bool is_variable(void *arg, const struct cm_tensor_proto *initializer)
-{
-    return cm_map_find(arg, initializer->name) != NULL;
-}
-
-/* Initializers that training changes are no constants. */
-static struct cm_map variables(const struct cm_expansion *x)
-{
-    struct cm_map names = {0};
-
-    for (size_t i = 0; i < x->model->training_info.count; i++) {
-        const struct cm_training_proto *entry = &x->model->training_info.items[i];
-        for (size_t k = 0; k < entry->update_binding.count; k++)
-            cm_map_insert(&names, x->arena, entry->update_binding.items[k].key, NULL);
-        for (size_t k = 0; k < entry->initialization_binding.count; k++)
-            cm_map_insert(&names, x->arena, entry->initialization_binding.items[k].key, NULL);
-    }
-    return names;
-}
-
 /* Graph and what is appended to it, typed as far as it can be. */
 static enum cm_status import(struct cm_expansion *x, const struct cm_model_proto *model,
                              struct cm_import_options *options, struct cm_graph **out)
@@ -431,14 +363,14 @@ static enum cm_status import(struct cm_expansion *x, const struct cm_model_proto
     const struct cm_module_options module_options = {
         .registry = x->registry, .files = x->file->files, .node_budget = 8 * x->room + 1000};
     struct cm_findings *ignored = CM_NEW(x->arena, struct cm_findings);
-    struct cm_map names = variables(x);
+    struct cm_map names = cm_training_variables(x->arena, x->model);
 
     ignored->arena = x->arena;
     options->upgrade = cm_upgrade_node;
     options->adopts = cm_upgrade_adopts;
     options->findings = ignored;
     options->partial = true;
-    options->opens = is_variable;
+    options->opens = cm_tensor_is_named;
     options->opens_arg = &names;
     return cm_module_import(cm_module_new(x->arena, &module_options), model, options, out, x->err);
 }

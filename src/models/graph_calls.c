@@ -110,7 +110,7 @@ static enum cm_status count_call(void *arg, const struct cm_message_info *info, 
     if (info == &cm_node_info)
         count->calls += cm_is_graph_call(any);
     if (info == &cm_graph_info && count->nested && any != (const void *)count->outer)
-        cm_edit_defined(any, cm_name_set_add, count->nested);
+        cm_graph_each_defined(any, cm_name_set_add, count->nested);
     return CM_OK;
 }
 
@@ -198,14 +198,9 @@ static enum cm_status gather(struct calls *c)
     const struct cm_training_proto *entry = &c->model->training_info.items[c->entry];
 
     c->theirs.arena = c->own.arena = c->nested.arena = c->arena;
-    cm_edit_defined(c->graph, cm_name_set_add, &c->theirs);
-    cm_edit_defined(c->algorithm, cm_name_set_add, &c->own);
-    for (size_t i = 0; i < c->graph->initializer.count; i++)
-        cm_map_insert(&c->constants, c->arena, c->graph->initializer.items[i].name, NULL);
-    for (size_t i = 0; i < c->graph->sparse_initializer.count; i++)
-        if (c->graph->sparse_initializer.items[i].values)
-            cm_map_insert(&c->constants, c->arena,
-                          c->graph->sparse_initializer.items[i].values->name, NULL);
+    cm_graph_each_defined(c->graph, cm_name_set_add, &c->theirs);
+    cm_graph_each_defined(c->algorithm, cm_name_set_add, &c->own);
+    cm_graph_add_initializers(c->arena, c->graph, &c->constants);
     CM_TRY(cm_edit_names((struct cm_graph_proto *)(uintptr_t)c->graph, note_taken, c));
     CM_TRY(cm_edit_names((struct cm_graph_proto *)(uintptr_t)c->algorithm, note_taken, c));
     for (size_t n = 0; n < c->algorithm->node.count; n++) {
@@ -298,21 +293,6 @@ struct node_list {
     CM_ARRAY(struct cm_node_proto);
 };
 
-static void add_identity(struct calls *c, struct node_list *list, struct cm_str from,
-                         struct cm_str to)
-{
-    struct cm_node_proto *node = CM_PUSH(c->arena, list);
-    struct cm_str *names = CM_NEW_ARRAY(c->arena, struct cm_str, 2);
-
-    names[0] = from;
-    names[1] = to;
-    *node = (struct cm_node_proto){
-        .op_type = CM_STR("Identity"), .input = {names, 1}, .output = {names + 1, 1}};
-    cm_msg_set(&node->msg, CM_NODE_OP_TYPE);
-    cm_msg_set(&node->msg, CM_NODE_INPUT);
-    cm_msg_set(&node->msg, CM_NODE_OUTPUT);
-}
-
 /* What the names of the graph become in a copy for this call. */
 static void map_copy(struct calls *c, const struct cm_node_proto *node, struct name_map *map)
 {
@@ -345,8 +325,9 @@ static enum cm_status add_copy(struct calls *c, const struct cm_node_proto *node
         *CM_PUSH(c->arena, list) = copy->node.items[i];
     for (size_t i = 0; i < node->output.count; i++)
         if (node->output.items[i].size)
-            add_identity(c, list, mapped(map, c->graph->output.items[i].name),
-                         mapped(&c->names, node->output.items[i]));
+            *CM_PUSH(c->arena, list) =
+                cm_identity_proto(c->arena, mapped(map, c->graph->output.items[i].name),
+                                  mapped(&c->names, node->output.items[i]));
     return CM_OK;
 }
 

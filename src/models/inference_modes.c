@@ -14,6 +14,12 @@ enum { LOOKUPS_MAX = 1 << 20, LOOKUP_DEPTH = 32, NAMES_MAX = 4 };
 /* What defines a name in a scope: the kind, and the number among its kind. */
 enum maker { MADE_BY_NODE, IS_INITIALIZER, IS_DEFAULT, IS_INPUT, N_MAKERS };
 
+/* An Identity node to be. */
+struct copy {
+    size_t after; /* which node it comes */
+    struct cm_str from, to;
+};
+
 /* A graph, or the nodes of a function. */
 struct scope {
     struct scope *outer;
@@ -23,13 +29,7 @@ struct scope {
     struct cm_map makers; /* name to number * N_MAKERS + enum maker */
     struct cm_map *reads; /* how often a name is read in this graph and those it is in or holds */
     struct cm_map gone;   /* names that nothing defines any more */
-    struct copies {       /* Identity nodes, in the order of the nodes they come after */
-        struct copy {
-            size_t after;
-            struct cm_str from, to;
-        } * items;
-        size_t count, capacity;
-    } copies;
+    CM_ARRAY(struct copy) copies; /* in the order of the nodes they come after */
 };
 
 struct call {
@@ -79,9 +79,7 @@ static void enter(struct search *s, struct scope *scope)
     *CM_PUSH(s->arena, &s->scopes) = scope;
     for (size_t n = 0; n < scope->nodes->count; n++) {
         const struct cm_node_proto *node = &scope->nodes->items[n];
-        const size_t function = (size_t)cm_map_get(
-            &s->functions, cm_function_key(s->arena, node->domain, node->op_type, node->overload),
-            0);
+        const size_t function = (size_t)cm_map_get(&s->functions, cm_call_key(s->arena, node), 0);
         struct cm_graph_proto *body;
 
         for (size_t i = 0; i < node->input.count; i++)
@@ -132,11 +130,7 @@ static void enter_model(struct search *s)
     struct cm_model_proto *model = &s->file->model;
 
     s->calls = CM_NEW_ARRAY(s->arena, struct calls, model->functions.count);
-    for (size_t i = 0; i < model->functions.count; i++) {
-        const struct cm_function_proto *f = &model->functions.items[i];
-        *cm_map_insert(&s->functions, s->arena,
-                       cm_function_key(s->arena, f->domain, f->name, f->overload), NULL) = i + 1;
-    }
+    s->functions = cm_functions_by_key(s->arena, model);
     if (model->graph)
         enter_graph(s, model->graph, NULL);
     for (size_t i = 0; i < model->functions.count; i++)
@@ -360,17 +354,12 @@ static struct cm_str name_of(const struct cm_node_proto *node)
 
 static void set_attribute(struct search *s, struct cm_node_proto *node, const struct mode *mode)
 {
-    struct cm_attribute_proto *kept =
-        CM_NEW_ARRAY(s->arena, struct cm_attribute_proto, node->attribute.count + 1);
-    size_t count = 0;
-
-    for (size_t i = 0; i < node->attribute.count; i++)
-        if (!cm_str_is(node->attribute.items[i].name, mode->attribute))
-            kept[count++] = node->attribute.items[i];
-    if (mode->is_test)
-        kept[count++] = cm_attr_int(s->arena, mode->attribute, 1);
-    node->attribute.items = kept;
-    node->attribute.count = count;
+    CM_LIST_OWN(s->arena, &node->attribute);
+    CM_LIST_KEEP(node, CM_NODE_ATTRIBUTE, &node->attribute,
+                 !cm_str_is(node->attribute.items[i].name, mode->attribute));
+    if (!mode->is_test)
+        return;
+    *CM_LIST_ADD(s->arena, &node->attribute) = cm_attr_int(s->arena, mode->attribute, 1);
     cm_msg_set(&node->msg, CM_NODE_ATTRIBUTE);
 }
 
@@ -459,18 +448,6 @@ static void turn_off(struct search *s, struct scope *scope, size_t number, const
 
 /* ---- lists without what is gone, and with what was added ---- */
 
-static struct cm_node_proto identity(struct search *s, const struct copy *copy)
-{
-    struct cm_node_proto node = {.op_type = CM_STR("Identity")};
-
-    node.input = cut_list(s, &(struct cm_strs){(struct cm_str[]){copy->from}, 1}, 1);
-    node.output = cut_list(s, &(struct cm_strs){(struct cm_str[]){copy->to}, 1}, 1);
-    cm_msg_set(&node.msg, CM_NODE_OP_TYPE);
-    cm_msg_set(&node.msg, CM_NODE_INPUT);
-    cm_msg_set(&node.msg, CM_NODE_OUTPUT);
-    return node;
-}
-
 static bool is_gone(const struct scope *scope, struct cm_str name)
 {
     return cm_map_find(&scope->gone, name) != NULL;
@@ -478,9 +455,8 @@ static bool is_gone(const struct scope *scope, struct cm_str name)
 
 static void rewrite_nodes(struct search *s, struct scope *scope)
 {
-    const struct copies *copies = &scope->copies;
     struct cm_node_proto *nodes =
-        CM_NEW_ARRAY(s->arena, struct cm_node_proto, scope->nodes->count + copies->count);
+        CM_NEW_ARRAY(s->arena, struct cm_node_proto, scope->nodes->count + scope->copies.count);
     size_t count = 0, copied = 0;
 
     for (size_t n = 0; n < scope->nodes->count; n++) {
@@ -488,54 +464,35 @@ static void rewrite_nodes(struct search *s, struct scope *scope)
 
         if (node->output.count != 1 || !is_gone(scope, node->output.items[0]))
             nodes[count++] = *node;
-        for (; copied < copies->count && copies->items[copied].after == n; copied++)
-            nodes[count++] = identity(s, &copies->items[copied]);
+        for (; copied < scope->copies.count && scope->copies.items[copied].after == n; copied++)
+            nodes[count++] = cm_identity_proto(s->arena, scope->copies.items[copied].from,
+                                               scope->copies.items[copied].to);
     }
     *scope->nodes = (struct cm_nodes){nodes, count};
 }
 
-static void rewrite_infos(struct search *s, const struct scope *scope, struct cm_value_infos *infos)
-{
-    struct cm_value_info_proto *kept =
-        CM_NEW_ARRAY(s->arena, struct cm_value_info_proto, infos->count);
-    size_t count = 0;
-
-    for (size_t i = 0; i < infos->count; i++)
-        if (!is_gone(scope, infos->items[i].name))
-            kept[count++] = infos->items[i];
-    *infos = (struct cm_value_infos){kept, count};
-}
-
-static void rewrite_initializers(struct search *s, struct scope *scope)
-{
-    struct cm_graph_proto *graph = scope->graph;
-    struct cm_tensor_proto *kept =
-        CM_NEW_ARRAY(s->arena, struct cm_tensor_proto, graph->initializer.count);
-    size_t count = 0;
-
-    for (size_t i = 0; i < graph->initializer.count; i++)
-        if (!is_gone(scope, graph->initializer.items[i].name))
-            kept[count++] = graph->initializer.items[i];
-    graph->initializer.items = kept;
-    graph->initializer.count = count;
-}
-
 static void rewrite_scope(struct search *s, struct scope *scope)
 {
+    struct cm_function_proto *function = scope->function;
+    struct cm_graph_proto *graph = scope->graph;
+
     if (!scope->gone.count && !scope->copies.count)
         return;
     rewrite_nodes(s, scope);
-    if (!scope->graph) {
-        rewrite_infos(s, scope, &scope->function->value_info);
-        cm_msg_set(&scope->function->msg, CM_FUNCTION_NODE);
-        cm_msg_set(&scope->function->msg, CM_FUNCTION_VALUE_INFO);
+    if (!graph) {
+        cm_msg_set(&function->msg, CM_FUNCTION_NODE);
+        CM_LIST_OWN(s->arena, &function->value_info);
+        CM_LIST_KEEP(function, CM_FUNCTION_VALUE_INFO, &function->value_info,
+                     !is_gone(scope, function->value_info.items[i].name));
         return;
     }
-    rewrite_infos(s, scope, &scope->graph->value_info);
-    rewrite_initializers(s, scope);
-    cm_msg_set(&scope->graph->msg, CM_GRAPH_NODE);
-    cm_msg_set(&scope->graph->msg, CM_GRAPH_VALUE_INFO);
-    cm_msg_set(&scope->graph->msg, CM_GRAPH_INITIALIZER);
+    cm_msg_set(&graph->msg, CM_GRAPH_NODE);
+    CM_LIST_OWN(s->arena, &graph->value_info);
+    CM_LIST_KEEP(graph, CM_GRAPH_VALUE_INFO, &graph->value_info,
+                 !is_gone(scope, graph->value_info.items[i].name));
+    CM_LIST_OWN(s->arena, &graph->initializer);
+    CM_LIST_KEEP(graph, CM_GRAPH_INITIALIZER, &graph->initializer,
+                 !is_gone(scope, graph->initializer.items[i].name));
 }
 
 /* ---- all of it ---- */

@@ -3,6 +3,7 @@
 #include "models/splice.h"
 
 #include "graph/node_order.h"
+#include "onnx/defined_names.h"
 
 enum { DEPTH_MAX = 64 }; /* of graphs inside each other */
 
@@ -14,53 +15,43 @@ static void take(struct cm_splicer *s, struct cm_map *map, struct cm_str name)
         cm_map_insert(map, s->arena, name, NULL);
 }
 
+static void take_value(void *s, struct cm_str name)
+{
+    take(s, &((struct cm_splicer *)s)->values, name);
+}
+
 static void take_graph(struct cm_splicer *s, const struct cm_graph_proto *graph);
 
 static void take_nodes(struct cm_splicer *s, const struct cm_nodes *nodes)
 {
-    for (size_t n = 0; n < nodes->count; n++) {
-        const struct cm_node_proto *node = &nodes->items[n];
+    const struct cm_graph_proto *body;
 
-        take(s, &s->nodes, node->name);
-        for (size_t o = 0; o < node->output.count; o++)
-            take(s, &s->values, node->output.items[o]);
-        for (size_t a = 0; a < node->attribute.count; a++) {
-            if (node->attribute.items[a].g)
-                take_graph(s, node->attribute.items[a].g);
-            for (size_t g = 0; g < node->attribute.items[a].graphs.count; g++)
-                take_graph(s, &node->attribute.items[a].graphs.items[g]);
-        }
+    for (size_t n = 0; n < nodes->count; n++) {
+        take(s, &s->nodes, nodes->items[n].name);
+        for (size_t o = 0; o < nodes->items[n].output.count; o++)
+            take_value(s, nodes->items[n].output.items[o]);
+        for (size_t b = 0; (body = cm_node_subgraph(&nodes->items[n], b)); b++)
+            take_graph(s, body);
     }
 }
 
 static void take_graph(struct cm_splicer *s, const struct cm_graph_proto *graph)
 {
-    for (size_t i = 0; i < graph->input.count; i++)
-        take(s, &s->values, graph->input.items[i].name);
+    cm_graph_each_defined(graph, take_value, s);
     for (size_t i = 0; i < graph->output.count; i++)
-        take(s, &s->values, graph->output.items[i].name);
-    for (size_t i = 0; i < graph->initializer.count; i++)
-        take(s, &s->values, graph->initializer.items[i].name);
-    for (size_t i = 0; i < graph->sparse_initializer.count; i++)
-        if (graph->sparse_initializer.items[i].values)
-            take(s, &s->values, graph->sparse_initializer.items[i].values->name);
+        take_value(s, graph->output.items[i].name);
     take_nodes(s, &graph->node);
 }
 
 void cm_splice_take_model(struct cm_splicer *s, const struct cm_model_proto *model)
 {
-    take_graph(s, model->graph);
-    for (size_t i = 0; i < model->training_info.count; i++) {
-        const struct cm_training_proto *entry = &model->training_info.items[i];
+    const struct cm_graph_proto *graph;
 
-        if (entry->initialization)
-            take_graph(s, entry->initialization);
-        if (entry->algorithm)
-            take_graph(s, entry->algorithm);
-    }
+    for (size_t at = 0; (graph = cm_model_next_graph(model, &at));)
+        take_graph(s, graph);
     for (size_t i = 0; i < model->functions.count; i++) {
         for (size_t k = 0; k < model->functions.items[i].input.count; k++)
-            take(s, &s->values, model->functions.items[i].input.items[k]);
+            take_value(s, model->functions.items[i].input.items[k]);
         take_nodes(s, &model->functions.items[i].node);
     }
 }
@@ -124,6 +115,18 @@ static void define_new(struct copying *c, struct naming *naming, struct cm_str f
         define(c, naming, from, free_name(c->s, &c->s->values, c->prefix, from));
 }
 
+struct inside {
+    struct copying *c;
+    struct naming *naming;
+};
+
+static void define_inside(void *arg, struct cm_str name)
+{
+    const struct inside *inside = arg;
+
+    define_new(inside->c, inside->naming, name);
+}
+
 static enum cm_status rename_one(const struct copying *c, const struct naming *naming,
                                  struct cm_str *name)
 {
@@ -168,13 +171,6 @@ static const struct cm_attribute_proto *resolve(const struct copying *c, struct 
 
 static enum cm_status copy_nodes(struct copying *c, const struct naming *naming,
                                  const struct cm_nodes *from, struct cm_node_proto *to);
-
-static void define_nodes(struct copying *c, struct naming *naming, const struct cm_nodes *nodes)
-{
-    for (size_t n = 0; n < nodes->count; n++)
-        for (size_t o = 0; o < nodes->items[n].output.count; o++)
-            define_new(c, naming, nodes->items[n].output.items[o]);
-}
 
 static enum cm_status copy_infos(const struct copying *c, const struct naming *naming,
                                  struct cm_value_infos *infos)
@@ -229,14 +225,7 @@ static enum cm_status copy_graph(struct copying *c, const struct naming *outer,
 
     if (c->depth >= DEPTH_MAX)
         return cm_fail(c->err, CM_LIMIT, "graphs nest deeper than %d", DEPTH_MAX);
-    for (size_t i = 0; i < graph->input.count; i++)
-        define_new(c, &naming, graph->input.items[i].name);
-    for (size_t i = 0; i < graph->initializer.count; i++)
-        define_new(c, &naming, graph->initializer.items[i].name);
-    for (size_t i = 0; i < graph->sparse_initializer.count; i++)
-        if (graph->sparse_initializer.items[i].values)
-            define_new(c, &naming, graph->sparse_initializer.items[i].values->name);
-    define_nodes(c, &naming, &graph->node);
+    cm_graph_each_defined(graph, define_inside, &(struct inside){c, &naming});
     CM_TRY(copy_infos(c, &naming, &graph->input));
     CM_TRY(copy_infos(c, &naming, &graph->output));
     CM_TRY(copy_initializers(c, &naming, graph));
@@ -378,21 +367,6 @@ static struct cm_str prefix_of(const struct cm_node_proto *call)
     return call->op_type;
 }
 
-static void add_copy(struct cm_splicer *s, struct cm_str from, struct cm_str to,
-                     struct cm_node_list *out)
-{
-    struct cm_str *names = CM_NEW_ARRAY(s->arena, struct cm_str, 2);
-    struct cm_node_proto *node = CM_PUSH(s->arena, out);
-
-    names[0] = from;
-    names[1] = to;
-    *node = (struct cm_node_proto){
-        .op_type = CM_STR("Identity"), .input = {&names[0], 1}, .output = {&names[1], 1}};
-    cm_msg_set(&node->msg, CM_NODE_OP_TYPE);
-    cm_msg_set(&node->msg, CM_NODE_INPUT);
-    cm_msg_set(&node->msg, CM_NODE_OUTPUT);
-}
-
 enum cm_status cm_splice(struct cm_splicer *s, const struct cm_function_proto *function,
                          const struct cm_node_proto *call, struct cm_node_list *out,
                          struct cm_error *err)
@@ -415,7 +389,9 @@ enum cm_status cm_splice(struct cm_splicer *s, const struct cm_function_proto *f
         const struct cm_str given = operand(&call->output, o);
         copied[o] = given.size && !define(&c, &naming, function->output.items[o], given);
     }
-    define_nodes(&c, &naming, &function->node);
+    for (size_t n = 0; n < function->node.count; n++)
+        for (size_t o = 0; o < function->node.items[n].output.count; o++)
+            define_new(&c, &naming, function->node.items[n].output.items[o]);
     struct cm_node_proto *nodes =
         CM_NEW_ARRAY(s->arena, struct cm_node_proto, function->node.count);
     CM_TRY(copy_nodes(&c, &naming, &function->node, nodes));
@@ -429,7 +405,7 @@ enum cm_status cm_splice(struct cm_splicer *s, const struct cm_function_proto *f
         if (!from.size)
             return cm_fail(err, CM_BAD_MODEL, "function '%.*s' gives '%.*s', which the call omits",
                            CM_STR_FMT(function->name), CM_STR_FMT(function->output.items[o]));
-        add_copy(s, from, call->output.items[o], out);
+        *CM_PUSH(s->arena, out) = cm_identity_proto(s->arena, from, call->output.items[o]);
     }
     return CM_OK;
 }

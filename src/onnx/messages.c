@@ -67,3 +67,31 @@ struct cm_graph_proto *cm_node_subgraph(const struct cm_node_proto *node, size_t
     }
     return NULL;
 }
+
+struct cm_graph_proto *cm_model_next_graph(const struct cm_model_proto *model, size_t *at)
+{
+    while (*at <= 2 * model->training_info.count) {
+        const size_t i = (*at)++;
+        const struct cm_training_proto *entry = i ? &model->training_info.items[(i - 1) / 2] : NULL;
+        struct cm_graph_proto *graph = !entry  ? model->graph
+                                       : i % 2 ? entry->initialization
+                                               : entry->algorithm;
+        if (graph)
+            return graph;
+    }
+    return NULL;
+}
+
+struct cm_node_proto cm_identity_proto(struct cm_arena *arena, struct cm_str from, struct cm_str to)
+{
+    struct cm_str *names = CM_NEW_ARRAY(arena, struct cm_str, 2);
+    struct cm_node_proto node = {
+        .op_type = CM_STR("Identity"), .input = {&names[0], 1}, .output = {&names[1], 1}};
+
+    names[0] = from;
+    names[1] = to;
+    cm_msg_set(&node.msg, CM_NODE_OP_TYPE);
+    cm_msg_set(&node.msg, CM_NODE_INPUT);
+    cm_msg_set(&node.msg, CM_NODE_OUTPUT);
+    return node;
+}

@@ -61,6 +61,12 @@ void *cm_list_extended(struct cm_arena *arena, const void *items, size_t count, 
 void *cm_list_extended_by(struct cm_arena *arena, const void *items, size_t count, size_t more,
                           size_t size);
 
+/* Gives a list items of its own, which may be changed where those that it had belong to another
+ * message too. */
+#define CM_LIST_OWN(arena, list)                                                                   \
+    ((void)((list)->items = cm_list_extended_by((arena), (list)->items, (list)->count, 0,          \
+                                                sizeof *(list)->items)))
+
 /* Leaves those items of a list, the field of owner, for which test is true; i in test counts. */
 #define CM_LIST_KEEP(owner, field, list, test)                                                     \
     do {                                                                                           \
@@ -138,5 +144,11 @@ struct cm_entry_proto *cm_entries_get(const struct cm_entries *entries, struct c
 struct cm_attribute_proto *cm_node_attribute(const struct cm_node_proto *node, struct cm_str name);
 /* Graphs in a node's attributes, one after the other; NULL after the last. */
 struct cm_graph_proto *cm_node_subgraph(const struct cm_node_proto *node, size_t index);
+/* The main graph, then the initialization and the algorithm of each training info, as far as they
+ * are there; NULL after the last. *at is 0 at first. */
+struct cm_graph_proto *cm_model_next_graph(const struct cm_model_proto *model, size_t *at);
+/* A node that copies a value under another name. */
+struct cm_node_proto cm_identity_proto(struct cm_arena *arena, struct cm_str from,
+                                       struct cm_str to);
 
 #endif

@@ -7,6 +7,7 @@
 #include "graph/import.h"
 #include "graph/op.h"
 #include "lower/lower.h"
+#include "onnx/defined_names.h"
 
 size_t cm_distinct_names_add(struct cm_distinct_names *list, struct cm_str name)
 {
@@ -22,15 +23,10 @@ size_t cm_distinct_names_add(struct cm_distinct_names *list, struct cm_str name)
 
 /* ---- importing ---- */
 
-static bool is_variable(void *arg, const struct cm_tensor_proto *initializer)
-{
-    return cm_map_find(arg, initializer->name) != NULL;
-}
-
 static struct cm_import_options options_of(const struct cm_training_source *source)
 {
     return (struct cm_import_options){.findings = source->findings,
-                                      .opens = is_variable,
+                                      .opens = cm_tensor_is_named,
                                       .opens_arg = (void *)(uintptr_t)source->variables,
                                       .constant_defaults = true,
                                       .partial = true};
