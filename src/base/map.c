@@ -197,6 +197,22 @@ uint64_t *cm_map_insert(struct cm_map *map, struct cm_arena *arena, struct cm_st
     return &entry->value;
 }
 
+uint64_t *cm_map_find_number(const struct cm_map *map, uint64_t key)
+{
+    return cm_map_find(map, (struct cm_str){(const char *)&key, sizeof key});
+}
+
+uint64_t *cm_map_insert_number(struct cm_map *map, struct cm_arena *arena, uint64_t key,
+                               bool *added)
+{
+    const struct cm_str bytes = {(const char *)&key, sizeof key};
+    uint64_t *found = cm_map_find(map, bytes);
+
+    if (added)
+        *added = !found;
+    return found ? found : cm_map_insert(map, arena, cm_arena_str(arena, bytes), NULL);
+}
+
 /* Later entries of the same run move back into the hole when their home is not past it, so a search
  * never has to step over what was removed. */
 bool cm_map_remove(struct cm_map *map, struct cm_str key)

@@ -30,6 +30,11 @@ uint64_t *cm_map_insert(struct cm_map *map, struct cm_arena *arena, struct cm_st
 bool cm_map_add(struct cm_map *map, struct cm_arena *arena, struct cm_str key);
 /* Makes room for count entries in all, so that the table need not grow on the way there. */
 void cm_map_reserve(struct cm_map *map, struct cm_arena *arena, size_t count);
+/* The same for keys that are numbers or addresses, which the map keeps in arena. */
+uint64_t *cm_map_find_number(const struct cm_map *map, uint64_t key);
+uint64_t *cm_map_insert_number(struct cm_map *map, struct cm_arena *arena, uint64_t key,
+                               bool *added);
+#define CM_ADDRESS(pointer) ((uint64_t)(uintptr_t)(pointer))
 /* Removes key if it is there. */
 bool cm_map_remove(struct cm_map *map, struct cm_str key);
 

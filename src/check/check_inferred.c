@@ -26,8 +26,7 @@ static void report_item(struct placing *p, const struct cm_finding *item,
 
 static void report_at(struct placing *p, const struct cm_model_place *place)
 {
-    const struct cm_str key = {(const char *)&place->subject, sizeof place->subject};
-    uint64_t *first = cm_map_find(&p->subjects, key);
+    uint64_t *first = cm_map_find_number(&p->subjects, CM_ADDRESS(place->subject));
 
     for (size_t i = first ? (size_t)*first : 0; i; i = p->next[i - 1])
         report_item(p, &p->items[i - 1], place);
@@ -112,11 +111,12 @@ static void map_subjects(struct placing *p, size_t count)
     p->next = CM_NEW_ARRAY(arena, size_t, count);
     for (size_t i = count; i-- > 0;) {
         const struct cm_finding *item = &p->items[i];
-        const struct cm_str key = {(const char *)&item->subject, sizeof item->subject};
+        const uint64_t key = CM_ADDRESS(item->subject);
 
-        if (!item->subject || !is_of_the_model(item) || cm_map_find(&p->c->findings->blamed, key))
+        if (!item->subject || !is_of_the_model(item) ||
+            cm_map_find_number(&p->c->findings->blamed, key))
             continue;
-        uint64_t *first = cm_map_insert(&p->subjects, arena, cm_arena_str(arena, key), NULL);
+        uint64_t *first = cm_map_insert_number(&p->subjects, arena, key, NULL);
         p->next[i] = (size_t)*first;
         *first = i + 1;
     }

@@ -118,12 +118,9 @@ static bool speaks_for_inference(const struct cm_check_rule *row)
 
 static void blame(struct cm_checker *c, const struct cm_model_place *place)
 {
-    for (; place; place = place->up) {
-        const struct cm_str key = {(const char *)&place->subject, sizeof place->subject};
-
-        if (place->subject && !cm_map_find(&c->findings->blamed, key))
-            cm_map_insert(&c->findings->blamed, c->arena, cm_arena_str(c->arena, key), NULL);
-    }
+    for (; place; place = place->up)
+        if (place->subject)
+            cm_map_insert_number(&c->findings->blamed, c->arena, CM_ADDRESS(place->subject), NULL);
 }
 
 /* accepted: by ONNX Runtime. */

@@ -251,10 +251,8 @@ static void note(struct captured *c, cm_value value)
     const struct cm_value_def *def = cm_value_get(c->module, value);
     if (!is_outside(c, def->graph) || (def->role == CM_ROLE_INITIALIZER && !def->is_state))
         return;
-    cm_value *key = CM_NEW(c->arena, cm_value);
-    *key = value;
     bool added;
-    cm_map_insert(&c->seen, c->arena, (struct cm_str){(const char *)key, sizeof *key}, &added);
+    cm_map_insert_number(&c->seen, c->arena, value, &added);
     if (added)
         *CM_PUSH(c->arena, c) = value;
 }
@@ -282,12 +280,8 @@ size_t cm_node_captured(const struct cm_node *node, struct cm_arena *arena, cm_v
 
 bool cm_graph_has_effect(const struct cm_graph *graph, unsigned effect)
 {
-    for (const struct cm_node *node = graph->first; node; node = node->next) {
+    for (const struct cm_node *node = NULL; (node = cm_graph_next_node(graph, node));)
         if (node->op && node->op->effects & effect)
             return true;
-        for (size_t b = 0; b < node->n_bodies; b++)
-            if (cm_graph_has_effect(node->bodies[b].graph, effect))
-                return true;
-    }
     return false;
 }

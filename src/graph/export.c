@@ -62,10 +62,7 @@ static struct cm_str *name_slot(struct export *to, cm_value value)
 {
     if (to->names)
         return &to->names[value];
-    cm_value *key = CM_NEW(to->arena, cm_value);
-    *key = value;
-    uint64_t *slot = cm_map_insert(&to->few_names, to->arena,
-                                   (struct cm_str){(const char *)key, sizeof *key}, NULL);
+    uint64_t *slot = cm_map_insert_number(&to->few_names, to->arena, value, NULL);
     if (!*slot)
         *slot = (uint64_t)(uintptr_t)CM_NEW(to->arena, struct cm_str);
     return (struct cm_str *)(uintptr_t)*slot;
@@ -311,16 +308,11 @@ static bool needs_copy(const struct export *to, const struct cm_graph *graph, si
 /* Gives value under another name, by an Identity node at the end. */
 static struct cm_str export_copy(struct export *to, cm_value value, struct cm_node_proto *out)
 {
-    struct cm_str *names = CM_NEW_ARRAY(to->arena, struct cm_str, 2);
-    names[0] = name_of(to, value);
-    names[1] = new_name(to);
-    out->input = (struct cm_strs){.items = &names[0], .count = 1};
-    out->output = (struct cm_strs){.items = &names[1], .count = 1};
-    cm_msg_set(&out->msg, CM_NODE_INPUT);
-    cm_msg_set(&out->msg, CM_NODE_OUTPUT);
-    set_str(&out->msg, CM_NODE_OP_TYPE, &out->op_type, CM_STR("Identity"));
+    const struct cm_str from = name_of(to, value), name = new_name(to);
+
+    *out = cm_identity_proto(to->arena, from, name);
     note_import(to, CM_STR(""), 16); /* the first that takes values of every kind */
-    return names[1];
+    return name;
 }
 
 static const struct cm_value_info_proto *origin_info(const struct cm_value_infos *infos, size_t i)
@@ -378,8 +370,7 @@ static void list_constants(struct export *to)
         if (!is_constant(def))
             continue;
         uint64_t *first =
-            cm_map_insert(&to->constants, to->arena,
-                          (struct cm_str){(const char *)&def->graph, sizeof def->graph}, NULL);
+            cm_map_insert_number(&to->constants, to->arena, CM_ADDRESS(def->graph), NULL);
         to->next_constant[v] = (cm_value)*first;
         *first = v;
     }
@@ -394,8 +385,8 @@ static bool is_read(struct export *to, cm_value value)
 static enum cm_status export_constants(struct export *to, const struct cm_graph *graph,
                                        struct cm_graph_proto *out)
 {
-    const cm_value first = (cm_value)cm_map_get(
-        &to->constants, (struct cm_str){(const char *)&graph, sizeof graph}, 0);
+    const uint64_t *found = cm_map_find_number(&to->constants, CM_ADDRESS(graph));
+    const cm_value first = found ? (cm_value)*found : 0;
     size_t count = 0;
     for (cm_value v = first; v; v = to->next_constant[v])
         count += is_read(to, v);

@@ -438,6 +438,35 @@ void cm_graph_remove_node(struct cm_node *node)
     detach(node);
 }
 
+/* The first node of the bodies of a node from this one on. */
+static struct cm_node *first_inside(const struct cm_node *node, size_t body)
+{
+    for (; body < node->n_bodies; body++) {
+        const struct cm_graph *graph = node->bodies[body].graph;
+        if (graph && graph->first && graph->owner == node)
+            return graph->first;
+    }
+    return NULL;
+}
+
+struct cm_node *cm_graph_next_node(const struct cm_graph *graph, const struct cm_node *node)
+{
+    struct cm_node *next = node ? first_inside(node, 0) : graph->first;
+
+    while (!next && node) {
+        const struct cm_graph *body = node->graph;
+        size_t index = 0;
+        next = node->next;
+        if (next || body == graph)
+            break;
+        node = body->owner;
+        while (node->bodies[index].graph != body)
+            index++;
+        next = first_inside(node, index + 1);
+    }
+    return next;
+}
+
 void cm_node_move(struct cm_node *node, struct cm_node *before)
 {
     if (node == before)
@@ -715,13 +744,9 @@ void cm_graph_number_random(struct cm_graph *graph)
         return;
     while (closed->parent)
         closed = closed->parent;
-    for (struct cm_node *node = graph->first; node; node = node->next) {
+    for (struct cm_node *node = NULL; (node = cm_graph_next_node(graph, node));)
         if (node->op && node->op->effects & CM_RANDOM && !node->stream)
             node->stream = ++closed->n_streams;
-        for (size_t b = 0; b < node->n_bodies; b++)
-            if (node->bodies[b].graph)
-                cm_graph_number_random(node->bodies[b].graph);
-    }
 }
 
 struct cm_node_text cm_node_describe(const struct cm_node *node)

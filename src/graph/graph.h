@@ -237,6 +237,9 @@ enum cm_status cm_graph_add_node(struct cm_graph *graph, struct cm_node *before,
 bool cm_node_is_read(const struct cm_node *node);
 /* Its outputs must have no uses left. */
 void cm_graph_remove_node(struct cm_node *node);
+/* The nodes of a graph and of all bodies in it, a node before those of its bodies: the one after
+ * node, or the first after NULL. */
+struct cm_node *cm_graph_next_node(const struct cm_graph *graph, const struct cm_node *node);
 void cm_node_move(struct cm_node *node, struct cm_node *before);
 /* Can the node be written as the file had it? Its operands may be others by now. */
 bool cm_node_has_origin(const struct cm_node *node);

@@ -38,11 +38,9 @@ uintptr_t cm_import_next_scope(const struct cm_import_context *context)
 bool cm_import_visits(const struct cm_import_context *context, const struct cm_graph_proto *body)
 {
     struct cm_import_report *report = context->report;
-    const struct cm_str key = {(const char *)&body, sizeof body};
     bool added = false;
-    if (report && !cm_map_find(&report->visited, key))
-        cm_map_insert(&report->visited, report->findings->arena,
-                      cm_arena_str(report->findings->arena, key), &added);
+    if (report)
+        cm_map_insert_number(&report->visited, report->findings->arena, CM_ADDRESS(body), &added);
     return added;
 }
 
@@ -126,8 +124,7 @@ void cm_import_begin(const struct cm_import_context *context)
 void cm_import_is_missing(const struct cm_import_context *context, const struct cm_node_proto *node)
 {
     struct cm_import_report *report = context->report;
-    const struct cm_str key = {(const char *)&node, sizeof node};
-    if (report && cm_map_find(&report->missing, key))
+    if (report && cm_map_find_number(&report->missing, CM_ADDRESS(node)))
         report->told = true;
 }
 
@@ -228,9 +225,7 @@ static void note_missing(struct cm_import_context *context, const struct cm_node
                          const char *reason)
 {
     struct cm_import_report *report = context->report;
-    const struct cm_str key = {(const char *)&node, sizeof node};
-    cm_map_insert(&report->missing, report->findings->arena,
-                  cm_arena_str(report->findings->arena, key), NULL);
+    cm_map_insert_number(&report->missing, report->findings->arena, CM_ADDRESS(node), NULL);
     cm_import_note_failure(context, CM_UNSUPPORTED,
                            cm_import_name_node(context->module->arena, node), reason, node);
 }

@@ -31,8 +31,7 @@ static void note_value(void *arg, const void *owner, struct cm_str name, cm_valu
 
 static bool is_live(const struct cm_inferring *i, const struct cm_graph *graph)
 {
-    const struct cm_str key = {(const char *)&graph, sizeof graph};
-    return cm_map_find(&i->live, key) != NULL;
+    return cm_map_find_number(&i->live, CM_ADDRESS(graph)) != NULL;
 }
 
 /* The graphs that are there: the instance of a call that was typed again is another one. */
@@ -40,11 +39,10 @@ static void mark_live(struct cm_inferring *i, const struct cm_graph *graph)
 {
     if (!graph)
         return;
-    const struct cm_str key = {(const char *)&graph, sizeof graph};
     bool added;
-    if (is_live(i, graph))
+    cm_map_insert_number(&i->live, i->scratch, CM_ADDRESS(graph), &added);
+    if (!added)
         return;
-    cm_map_insert(&i->live, i->scratch, cm_arena_str(i->scratch, key), &added);
     for (const struct cm_node *node = graph->first; node; node = node->next) {
         for (size_t b = 0; b < node->n_bodies; b++)
             mark_live(i, node->bodies[b].graph);

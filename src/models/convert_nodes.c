@@ -40,24 +40,20 @@ static struct cm_str fresh_name(struct cm_node_writer *w, struct cm_str op)
 
 static struct cm_str *find_name(struct cm_node_writer *w, cm_value value)
 {
-    const struct cm_str key = {(const char *)&value, sizeof value};
-    const uint64_t *found = cm_map_find(&w->names, key);
+    const uint64_t *found = cm_map_find_number(&w->names, value);
     return found ? (struct cm_str *)(uintptr_t)*found : NULL;
 }
 
 static void set_name(struct cm_node_writer *w, cm_value value, struct cm_str name)
 {
-    cm_value *key = CM_NEW(w->arena, cm_value);
     struct cm_str *kept = CM_NEW(w->arena, struct cm_str);
-    *key = value;
     *kept = name;
-    *cm_map_insert(&w->names, w->arena, (struct cm_str){(const char *)key, sizeof *key}, NULL) =
-        (uint64_t)(uintptr_t)kept;
+    *cm_map_insert_number(&w->names, w->arena, value, NULL) = CM_ADDRESS(kept);
 }
 
 static void forget_name(struct cm_node_writer *w, cm_value value)
 {
-    cm_map_remove(&w->names, (struct cm_str){(const char *)&value, sizeof value});
+    *cm_map_insert_number(&w->names, w->arena, value, NULL) = 0;
 }
 
 static void set_text(struct cm_msg *msg, int field, struct cm_str *member, struct cm_str value)
@@ -243,7 +239,7 @@ static enum cm_status write_body_attribute(struct cm_node_writer *w, const struc
     set_text(&out->msg, CM_ATTRIBUTE_NAME, &out->name, body->attribute);
     cm_msg_set(&out->msg, CM_ATTRIBUTE_TYPE);
     cm_msg_set(&out->msg, CM_ATTRIBUTE_G);
-    if (proto && cm_map_find(w->file_graphs, (struct cm_str){(const char *)&proto, sizeof proto})) {
+    if (proto && cm_map_find_number(w->file_graphs, CM_ADDRESS(proto))) {
         out->g = (struct cm_graph_proto *)(uintptr_t)proto;
         return CM_OK;
     }

@@ -46,18 +46,6 @@ struct conversion {
     struct cm_error *err;
 };
 
-static struct cm_str address(const void *const *pointer)
-{
-    return (struct cm_str){(const char *)pointer, sizeof *pointer};
-}
-
-static struct cm_str kept_address(struct cm_arena *arena, const void *pointer)
-{
-    const void **kept = CM_NEW(arena, const void *);
-    *kept = pointer;
-    return address(kept);
-}
-
 /* ---- what is in the file ---- */
 
 static void count_use(struct conversion *c, struct cm_str name)
@@ -80,7 +68,7 @@ static enum cm_status survey_graph(struct conversion *c, const struct cm_graph_p
 {
     if (depth > NESTING_MAX)
         return cm_fail(c->err, CM_LIMIT, "graphs nest deeper than %d", NESTING_MAX);
-    *cm_map_insert(&c->file_graphs, c->arena, kept_address(c->arena, graph), NULL) = 1;
+    cm_map_insert_number(&c->file_graphs, c->arena, CM_ADDRESS(graph), NULL);
     cm_graph_each_defined(graph, take_name, c);
     for (size_t i = 0; i < graph->output.count; i++)
         count_use(c, graph->output.items[i].name);
@@ -148,12 +136,10 @@ static void note_node(void *arg, const struct cm_node_proto *proto, struct cm_gr
 {
     struct conversion *c = arg;
     const uint64_t *copied =
-        c->copies.count ? cm_map_find(&c->copies, address((const void *const *)&proto)) : NULL;
+        c->copies.count ? cm_map_find_number(&c->copies, CM_ADDRESS(proto)) : NULL;
     if (copied)
         proto = (const struct cm_node_proto *)(uintptr_t)*copied;
-    uint64_t *slot = cm_map_find(&c->records, address((const void *const *)&proto));
-    if (!slot)
-        slot = cm_map_insert(&c->records, c->arena, kept_address(c->arena, proto), NULL);
+    uint64_t *slot = cm_map_insert_number(&c->records, c->arena, CM_ADDRESS(proto), NULL);
     struct cm_node_record *first = (struct cm_node_record *)(uintptr_t)*slot, *record = first;
     while (record && record->call != call && record->call && call)
         record = record->next;
@@ -202,8 +188,8 @@ static struct cm_graph_proto *without_unknown(struct conversion *c, struct cm_gr
             continue;
         struct cm_node_proto *known = &copy->node.items[copy->node.count++];
         *known = graph->node.items[n];
-        *cm_map_insert(&c->copies, c->arena, kept_address(c->arena, known), NULL) =
-            (uint64_t)(uintptr_t)&graph->node.items[n];
+        *cm_map_insert_number(&c->copies, c->arena, CM_ADDRESS(known), NULL) =
+            CM_ADDRESS(&graph->node.items[n]);
     }
     const struct cm_value_infos *const lists[] = {&graph->value_info, &graph->output};
     for (size_t l = 0; l < CM_COUNT(lists); l++)
@@ -422,7 +408,7 @@ static enum cm_status convert_node(struct conversion *c, const struct cm_node_pr
 
     if (!target || target == source || !from || from == to || stays(from, to, domain))
         return keep_node(c, node);
-    const uint64_t *slot = cm_map_find(&c->records, address((const void *const *)&node));
+    const uint64_t *slot = cm_map_find_number(&c->records, CM_ADDRESS(node));
     enum cm_status status;
     if (slot)
         status = convert_for_calls(c, node, from, (struct cm_node_record *)(uintptr_t)*slot, &same);

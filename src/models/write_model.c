@@ -147,13 +147,9 @@ static enum way choose(struct writer *w, struct cm_node *node, int depth)
 
 static bool can_write(struct writer *w, const struct cm_graph *graph, int depth)
 {
-    for (struct cm_node *node = graph->first; node; node = node->next) {
+    for (struct cm_node *node = NULL; (node = cm_graph_next_node(graph, node));)
         if (choose(w, node, depth) == IN_NO_WAY)
             return false;
-        for (size_t b = 0; b < node->n_bodies; b++)
-            if (node->bodies[b].graph && !can_write(w, node->bodies[b].graph, depth))
-                return false;
-    }
     return true;
 }
 
@@ -162,17 +158,14 @@ static bool raise_targets(struct writer *w, const struct cm_graph *graph)
 {
     bool raised = false;
 
-    for (struct cm_node *node = graph->first; node; node = node->next) {
-        if (choose(w, node, 0) == IN_NO_WAY) {
-            struct cm_opset_proto *import = cm_opsets_find(&w->targets, node->domain);
-            import->version = cm_portable_version(node, import->version);
-            if (!node->domain.size)
-                w->raised_for = cm_arena_str(w->arena, cm_str(cm_node_describe(node).text));
-            raised = true;
-        }
-        for (size_t b = 0; b < node->n_bodies; b++)
-            if (node->bodies[b].graph)
-                raised = raise_targets(w, node->bodies[b].graph) || raised;
+    for (struct cm_node *node = NULL; (node = cm_graph_next_node(graph, node));) {
+        if (choose(w, node, 0) != IN_NO_WAY)
+            continue;
+        struct cm_opset_proto *import = cm_opsets_find(&w->targets, node->domain);
+        import->version = cm_portable_version(node, import->version);
+        if (!node->domain.size)
+            w->raised_for = cm_arena_str(w->arena, cm_str(cm_node_describe(node).text));
+        raised = true;
     }
     return raised;
 }
@@ -376,19 +369,16 @@ struct left {
 
 enum { LEFT_TOLD = 20 };
 
-static void list_left(struct left *left, const struct cm_graph *graph, bool nested)
+static void list_left(struct left *left, const struct cm_graph *graph)
 {
-    for (const struct cm_node *node = graph->first; node; node = node->next) {
-        const bool draws = nested && left->feeds_draws && cm_node_draws(node);
+    for (const struct cm_node *node = NULL; (node = cm_graph_next_node(graph, node));) {
+        const bool draws = node->graph != graph && left->feeds_draws && cm_node_draws(node);
 
         if ((draws || must_go(node)) && left->count++ < LEFT_TOLD)
             left->list = cm_arena_printf(
                 left->arena, "%.*s%s%s%s", CM_STR_FMT(left->list), left->list.size ? "; " : "",
                 cm_node_describe(node).text,
                 draws ? " (random inside a body, where its draws cannot be fed)" : "");
-        for (size_t b = 0; b < node->n_bodies; b++)
-            if (node->bodies[b].graph)
-                list_left(left, node->bodies[b].graph, true);
     }
 }
 
@@ -400,7 +390,7 @@ static enum cm_status make_portable(struct writer *w, struct cm_graph *graph, st
     cm_graph_remove_dead(graph);
     if (w->options->tidy)
         CM_TRY(w->options->tidy(w->options->tidy_arg, graph, false, err));
-    list_left(&left, graph, false);
+    list_left(&left, graph);
     if (left.count)
         return cm_fail(err, CM_UNSUPPORTED, "%zu node%s no form of standard operators: %.*s",
                        left.count, left.count == 1 ? " has" : "s have", CM_STR_FMT(left.list));
@@ -663,13 +653,10 @@ static int64_t lowest_version(struct writer *w, struct cm_node *node)
 static void find_needed(struct writer *w, const struct cm_graph *graph, int64_t *needed,
                         struct cm_str *needed_by)
 {
-    for (struct cm_node *node = graph->first; node; node = node->next) {
+    for (struct cm_node *node = NULL; (node = cm_graph_next_node(graph, node));) {
         const int64_t least = node->domain.size ? 0 : lowest_version(w, node);
         *needed_by = least > *needed ? node->op_type : *needed_by;
         *needed = least > *needed ? least : *needed;
-        for (size_t b = 0; b < node->n_bodies; b++)
-            if (node->bodies[b].graph)
-                find_needed(w, node->bodies[b].graph, needed, needed_by);
     }
 }
 

@@ -47,13 +47,10 @@ static size_t place_of(const struct needed *needed, const struct cm_op *op)
 
 static void look_for(const struct cm_graph *graph, struct needed *needed)
 {
-    for (const struct cm_node *node = graph->first; node; node = node->next) {
+    for (const struct cm_node *node = NULL; (node = cm_graph_next_node(graph, node));) {
         const size_t i = place_of(needed, node->op);
         if (i < needed->count && i < 64)
             needed->seen |= UINT64_C(1) << i;
-        for (size_t b = 0; b < node->n_bodies; b++)
-            if (node->bodies[b].graph)
-                look_for(node->bodies[b].graph, needed);
     }
 }
 

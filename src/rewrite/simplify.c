@@ -281,11 +281,8 @@ void cm_named_note(struct cm_named *named, struct cm_arena *arena, const struct 
 static void look_through(struct cm_simplifier *s, const struct cm_graph *graph,
                          struct declarations *all)
 {
-    s->budget += FIRINGS_PER_NODE * graph->n_nodes;
-    for (const struct cm_node *node = graph->first; node; node = node->next) {
-        for (size_t b = 0; b < node->n_bodies; b++)
-            if (node->bodies[b].graph)
-                look_through(s, node->bodies[b].graph, all);
+    for (const struct cm_node *node = NULL; (node = cm_graph_next_node(graph, node));) {
+        s->budget += FIRINGS_PER_NODE;
         set_aside(s, node, all);
         cm_named_note(&s->named, &s->scratch, node);
     }
@@ -295,14 +292,10 @@ static void look_through(struct cm_simplifier *s, const struct cm_graph *graph,
 
 static void drop_unread(struct cm_graph *graph)
 {
-    for (struct cm_node *node = graph->first; node; node = node->next) {
-        for (size_t b = 0; b < node->n_bodies; b++)
-            if (node->bodies[b].graph)
-                drop_unread(node->bodies[b].graph);
+    for (struct cm_node *node = NULL; (node = cm_graph_next_node(graph, node));)
         for (int o = node->n_outputs - 1; o >= 0; o--)
             if (o < node->n_outputs)
                 (void)cm_node_drop_output(node, o);
-    }
 }
 
 static enum cm_status simplify(struct cm_simplifier *s, struct cm_graph *graph,

@@ -2,17 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schema/levels.h"
 
-#include <string.h>
-
-/* Below, equal or above: the text against a string of the table. */
-static int order(struct cm_str text, const char *word)
-{
-    const size_t size = strlen(word), shorter = text.size < size ? text.size : size;
-    const int difference = shorter ? memcmp(text.data, word, shorter) : 0;
-
-    return difference ? difference : (text.size > size) - (text.size < size);
-}
-
 enum cm_level cm_level_of(struct cm_str domain, struct cm_str name)
 {
     size_t from = 0, to = cm_level_count;
@@ -22,10 +11,10 @@ enum cm_level cm_level_of(struct cm_str domain, struct cm_str name)
     while (from < to) {
         const size_t middle = from + (to - from) / 2;
         const struct cm_level_row *row = &cm_levels[middle];
-        int difference = order(name, row->name);
+        int difference = cm_str_compare(name, cm_str(row->name));
 
         if (!difference)
-            difference = order(domain, row->domain);
+            difference = cm_str_compare(domain, cm_str(row->domain));
         if (!difference)
             return row->level;
         if (difference < 0)

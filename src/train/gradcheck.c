@@ -153,15 +153,11 @@ static bool may_draw(const struct cm_node *node)
 /* Differences of draws say nothing. */
 static enum cm_status refuse_random(const struct cm_graph *graph, struct cm_error *err)
 {
-    for (const struct cm_node *node = graph->first; node; node = node->next) {
+    for (const struct cm_node *node = NULL; (node = cm_graph_next_node(graph, node));)
         if (may_draw(node))
             return cm_fail(err, CM_UNSUPPORTED,
                            "%s is random, so gradients cannot be compared with differences",
                            cm_node_describe(node).text);
-        for (size_t b = 0; b < node->n_bodies; b++)
-            if (node->bodies[b].graph)
-                CM_TRY(refuse_random(node->bodies[b].graph, err));
-    }
     return CM_OK;
 }
 

@@ -87,8 +87,7 @@ static cm_value add_initializer(struct lifting *l, const void *held, struct cm_s
                                 const struct cm_function_proto *function)
 {
     struct cm_preparation *p = l->p;
-    const struct cm_str key = {(const char *)&held, sizeof held};
-    uint64_t *value = cm_map_insert(&l->values, p->arena, cm_arena_str(p->arena, key), NULL);
+    uint64_t *value = cm_map_insert_number(&l->values, p->arena, CM_ADDRESS(held), NULL);
 
     if (*value)
         return (cm_value)*value;
