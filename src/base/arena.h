@@ -89,6 +89,17 @@ struct cm_str cm_arena_vprintf(struct cm_arena *arena, const char *format, va_li
          : (void)0,                                                                                \
      &(list)->items[(list)->count++])
 
+/* Pushes copies of n items at once. */
+#define CM_PUSH_ALL(arena, list, from, n)                                                          \
+    do {                                                                                           \
+        while ((list)->capacity - (list)->count < (n))                                             \
+            (list)->items =                                                                        \
+                cm_arena_grow((arena), (list)->items, &(list)->capacity, sizeof *(list)->items);   \
+        if (n)                                                                                     \
+            memcpy((list)->items + (list)->count, (from), (n) * sizeof *(list)->items);            \
+        (list)->count += (n);                                                                      \
+    } while (0)
+
 void *cm_arena_grow(struct cm_arena *arena, const void *items, size_t *capacity, size_t size);
 
 #endif

@@ -1,15 +1,17 @@
 /* Gradient nodes: what xs, zs and y name, and whether y depends on them as the operator asks. */
 // SPDX-License-Identifier: Apache-2.0
+#include "base/array.h"
 #include "check/checker.h"
 #include "graph/node_order.h"
+
+struct step {
+    struct cm_str name, origin; /* origin: the listed tensor the walk came from */
+};
 
 /* A walk from values back to what they are computed from. */
 struct walk {
     struct cm_checker *c;
-    struct step {
-        struct cm_str name, origin; /* origin: the listed tensor the walk came from */
-    } * items;
-    size_t count, capacity;
+    CM_ARRAY(struct step);
     bool calls; /* past a call of the inference graph: it reads any initializer */
 };
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/dim_symbols.h"
 
+#include "base/array.h"
 #include "base/map.h"
 
 enum { EXPRESSIONS_MAX = 1 << 20 }; /* that a file may have computed */
@@ -16,8 +17,8 @@ struct symbol {
 struct cm_symbols {
     struct cm_arena *arena;
     struct cm_map numbers;
-    struct symbol *items;
-    size_t count, capacity, n_expressions;
+    CM_ARRAY(struct symbol);
+    size_t n_expressions;
     size_t n_fresh; /* names made up */
 };
 

@@ -13,10 +13,7 @@ struct bytes {
 
 static void add_bytes(struct cm_lexer *lex, struct bytes *to, const void *from, size_t size)
 {
-    while (to->capacity - to->count < size)
-        to->items = cm_arena_grow(lex->arena, to->items, &to->capacity, 1);
-    memcpy(to->items + to->count, from, size);
-    to->count += size;
+    CM_PUSH_ALL(lex->arena, to, from, size);
 }
 
 static void add_varint(struct cm_lexer *lex, struct bytes *to, uint64_t value)

@@ -15,8 +15,7 @@ struct text {
 
 static void add(struct text *text, struct cm_str piece)
 {
-    for (size_t i = 0; i < piece.size; i++)
-        *CM_PUSH(text->arena, text) = piece.data[i];
+    CM_PUSH_ALL(text->arena, text, piece.data, piece.size);
 }
 
 static void add_dtype(struct text *text, int32_t code)

@@ -31,12 +31,7 @@ struct merger {
 
 static void write_bytes(struct merger *m, const void *bytes, size_t size)
 {
-    while (m->key.capacity - m->key.count < size)
-        m->key.items =
-            cm_arena_grow(&m->scratch, m->key.items, &m->key.capacity, sizeof *m->key.items);
-    if (size)
-        memcpy(m->key.items + m->key.count, bytes, size);
-    m->key.count += size;
+    CM_PUSH_ALL(&m->scratch, &m->key, bytes, size);
 }
 
 static void write_number(struct merger *m, uint64_t number)
@@ -289,16 +284,6 @@ static enum cm_status merge_graph(struct merger *m, struct cm_graph *graph, stru
     return CM_OK;
 }
 
-static void note_named(struct merger *m, const struct cm_graph *graph)
-{
-    for (const struct cm_node *node = graph->first; node; node = node->next) {
-        for (size_t b = 0; b < node->n_bodies; b++)
-            if (node->bodies[b].graph)
-                note_named(m, node->bodies[b].graph);
-        cm_named_note(&m->named, &m->scratch, node);
-    }
-}
-
 enum cm_status cm_pass_merge(struct cm_graph *graph, const struct cm_pass_options *options,
                              struct cm_error *err)
 {
@@ -307,7 +292,8 @@ enum cm_status cm_pass_merge(struct cm_graph *graph, const struct cm_pass_option
     cm_arena_init(&m.scratch, cm_module_arena(graph->module)->guard);
     m.seen = CM_NEW_ARRAY(&m.scratch, bool, m.n_seen);
     if (cm_module_had(graph->module, CM_HAD_REPLACED))
-        note_named(&m, graph);
+        for (struct cm_node *node = NULL; (node = cm_graph_next_node(graph, node));)
+            cm_named_note(&m.named, &m.scratch, node);
     cm_map_reserve(&m.met, &m.scratch, graph->n_nodes);
     enum cm_status status = merge_graph(&m, graph, err);
     if (!status && m.changed) {

@@ -14,11 +14,7 @@
 
 void cm_mlir_put(struct cm_mlir_lowering *l, struct cm_mlir_text *to, struct cm_str text)
 {
-    while (to->capacity - to->count < text.size)
-        to->items = cm_arena_grow(l->arena, to->items, &to->capacity, 1);
-    if (text.size)
-        memcpy(to->items + to->count, text.data, text.size);
-    to->count += text.size;
+    CM_PUSH_ALL(l->arena, to, text.data, text.size);
 }
 
 void cm_mlir_line(struct cm_mlir_lowering *l, const char *format, ...)
