@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "infer/erase.h"
 
-enum { DEPTH_MAX = 64 }; /* of types, and of graphs inside each other */
+#include "onnx/descriptor.h"
 
 static void erase_tensor(struct cm_tensor_type_proto *tensor, bool ranks)
 {
@@ -22,53 +22,33 @@ static void erase_tensor(struct cm_tensor_type_proto *tensor, bool ranks)
     }
 }
 
-static void erase_type(struct cm_type_proto *type, bool ranks, int depth)
+static enum cm_status erase_type(void *ranks, const struct cm_message_info *info,
+                                 struct cm_msg *msg)
 {
-    if (!type || depth > DEPTH_MAX)
-        return;
-    erase_tensor(type->tensor_type, ranks);
-    erase_tensor(type->sparse_tensor_type, ranks);
-    if (type->sequence_type)
-        erase_type(type->sequence_type->elem_type, ranks, depth + 1);
-    if (type->optional_type)
-        erase_type(type->optional_type->elem_type, ranks, depth + 1);
-    if (type->map_type)
-        erase_type(type->map_type->value_type, ranks, depth + 1);
+    void *any = msg;
+    struct cm_type_proto *type = any;
+
+    if (info == &cm_type_info) {
+        erase_tensor(type->tensor_type, *(const bool *)ranks);
+        erase_tensor(type->sparse_tensor_type, *(const bool *)ranks);
+    }
+    return CM_OK;
 }
 
-static void erase_infos(const struct cm_value_infos *infos, bool ranks)
+/* Types that attributes hold are no declarations. */
+static enum cm_status erase_info(void *ranks, const struct cm_message_info *info,
+                                 struct cm_msg *msg)
 {
-    for (size_t i = 0; i < infos->count; i++)
-        erase_type(infos->items[i].type, ranks, 0);
-}
+    void *any = msg;
+    struct cm_value_info_proto *value = any;
 
-static void erase_graph(struct cm_graph_proto *graph, bool ranks, int depth);
-
-static void erase_bodies(const struct cm_nodes *nodes, bool ranks, int depth)
-{
-    for (size_t n = 0; n < nodes->count; n++)
-        for (size_t a = 0; a < nodes->items[n].attribute.count; a++)
-            erase_graph(nodes->items[n].attribute.items[a].g, ranks, depth + 1);
-}
-
-static void erase_graph(struct cm_graph_proto *graph, bool ranks, int depth)
-{
-    if (!graph || depth > DEPTH_MAX)
-        return;
-    erase_infos(&graph->input, ranks);
-    erase_infos(&graph->output, ranks);
-    erase_infos(&graph->value_info, ranks);
-    erase_bodies(&graph->node, ranks, depth);
+    return info == &cm_value_info_info && value->type
+               ? cm_message_walk(&cm_type_info, value->type, erase_type, ranks)
+               : CM_OK;
 }
 
 void cm_erase_shapes(struct cm_model_proto *model, bool ranks)
 {
-    struct cm_graph_proto *graph;
-
-    for (size_t at = 0; (graph = cm_model_next_graph(model, &at));)
-        erase_graph(graph, ranks, 0);
-    for (size_t f = 0; f < model->functions.count; f++) {
-        erase_infos(&model->functions.items[f].value_info, ranks);
-        erase_bodies(&model->functions.items[f].node, ranks, 0);
-    }
+    (void)!cm_message_walk(&cm_model_info, model, erase_info,
+                           &ranks); /* ends at the depth of files */
 }

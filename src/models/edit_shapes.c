@@ -1,5 +1,5 @@
-/* Shapes of inputs, and of what follows from them. Messages are changed in place, with their old
- * bytes written down, so that what inference then refuses can be taken back. */
+/* Shapes of inputs, and of what follows from them. The messages that change are those of a copy of
+ * the model, which takes its place when inference has refused nothing. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/array.h"
 #include "models/edit.h"
@@ -10,38 +10,16 @@
 
 #include <string.h>
 
-struct old_bytes {
-    void *at, *bytes;
-    size_t size;
-};
-
 struct shaping {
     struct cm_model_proto *model;
     struct cm_graph_proto *graph;
     struct cm_arena *scratch;
     struct cm_findings *findings;
-    CM_ARRAY(struct old_bytes) log;
     struct cm_name_set moved; /* values whose shape may be another now */
     bool inputs_changed;      /* not only dimensions by their names */
     bool rank_changed;        /* of one of them */
     size_t nested;            /* shapes forgotten inside bodies and functions */
 };
-
-static void remember(struct shaping *s, void *at, size_t size)
-{
-    void *bytes = cm_arena_alloc(s->scratch, size);
-
-    memcpy(bytes, at, size);
-    *CM_PUSH(s->scratch, &s->log) = (struct old_bytes){at, bytes, size};
-}
-
-static void take_back(struct shaping *s)
-{
-    while (s->log.count) {
-        const struct old_bytes *old = &s->log.items[--s->log.count];
-        memcpy(old->at, old->bytes, old->size);
-    }
-}
 
 /* ---- what is asked for ---- */
 
@@ -89,19 +67,6 @@ static struct cm_value_info_proto *find_input(struct cm_graph_proto *graph, stru
     return NULL;
 }
 
-/* The type's new copy, which may be changed: the old one stays for taking back. */
-static struct cm_type_proto *own_type(struct shaping *s, struct cm_value_info_proto *info)
-{
-    struct cm_type_proto *type = CM_NEW(s->findings->arena, struct cm_type_proto);
-
-    remember(s, info, sizeof *info);
-    if (info->type)
-        *type = *info->type;
-    info->type = type;
-    cm_msg_set(&info->msg, CM_VALUE_INFO_TYPE);
-    return type;
-}
-
 static void set_input(struct shaping *s, struct cm_value_info_proto *info,
                       const struct cm_reshaping *change)
 {
@@ -114,11 +79,7 @@ static void set_input(struct shaping *s, struct cm_value_info_proto *info,
         cm_findings_refuse(s->findings, "input '%.*s' is not a tensor", CM_STR_FMT(change->name));
         return;
     }
-    struct cm_type_proto *type = own_type(s, info);
-    struct cm_tensor_type_proto *tensor = CM_NEW(arena, struct cm_tensor_type_proto);
-    *tensor = *type->tensor_type;
-    type->tensor_type = tensor;
-    cm_msg_set(&type->msg, CM_TYPE_TENSOR_TYPE);
+    struct cm_tensor_type_proto *tensor = info->type->tensor_type;
     old = tensor->shape;
     while (change->dims.size && next_item(&rest, &item)) {
         struct cm_dim_proto *dim = CM_LIST_ADD(arena, &shape->dim);
@@ -154,7 +115,6 @@ static void replace_dims(struct replacement *r, struct cm_tensor_type_proto *typ
         struct cm_dim_proto *dim = &type->shape->dim.items[i];
         if (!cm_msg_has(&dim->msg, CM_DIM_PARAM) || !cm_str_equal(dim->dim_param, r->change->name))
             continue;
-        remember(r->s, dim, sizeof *dim);
         r->bad = !put_dim(r->s, r->change->dims, dim) || r->bad;
         r->count++;
     }
@@ -289,7 +249,6 @@ static bool says_sizes(const struct shaping *s, const struct cm_type_proto *type
 
 static void erase(struct shaping *s, struct cm_value_info_proto *info)
 {
-    remember(s, info, sizeof *info);
     info->type = forgetful(s, info->type);
     cm_msg_set(&info->msg, CM_VALUE_INFO_TYPE);
 }
@@ -439,16 +398,8 @@ static enum cm_status infer_again(struct shaping *s, const struct cm_edit_types 
         }
     }
     if (dropped) { /* entries that say nothing any more */
-        struct cm_value_infos *infos = &s->graph->value_info;
-        remember(s, infos->items, infos->count * sizeof *infos->items);
-        remember(s, infos, sizeof *infos);
-        remember(s, &s->graph->msg, sizeof s->graph->msg);
-        size_t kept = 0;
-        for (size_t i = 0; i < infos->count; i++)
-            if (infos->items[i].type)
-                infos->items[kept++] = infos->items[i];
-        infos->count = kept;
-        (kept ? cm_msg_set : cm_msg_clear)(&s->graph->msg, CM_GRAPH_VALUE_INFO);
+        CM_LIST_KEEP(s->graph, CM_GRAPH_VALUE_INFO, &s->graph->value_info,
+                     s->graph->value_info.items[i].type != NULL);
         cm_findings_note(s->findings, "value_info of %zu values was dropped: it cannot be inferred",
                          dropped);
     }
@@ -479,8 +430,9 @@ enum cm_status cm_edit_set_shapes(struct cm_model_file *file, const struct cm_re
                                   struct cm_arena *scratch, struct cm_findings *findings,
                                   struct cm_error *err)
 {
-    struct shaping s = {.model = &file->model,
-                        .graph = file->model.graph,
+    struct cm_model_file *changed = cm_model_copy(findings->arena, file);
+    struct shaping s = {.model = &changed->model,
+                        .graph = changed->model.graph,
                         .scratch = scratch,
                         .findings = findings,
                         .moved.arena = scratch};
@@ -489,8 +441,7 @@ enum cm_status cm_edit_set_shapes(struct cm_model_file *file, const struct cm_re
     if (!s.graph)
         return cm_fail(err, CM_BAD_MODEL, "the model has no graph");
     CM_TRY(types->infer(types->arg, s.model, NULL, 0, NULL, &before, err));
-    const enum cm_status status = change_all(&s, changes, count, types, &before, err);
-    if (status)
-        take_back(&s);
-    return status;
+    CM_TRY(change_all(&s, changes, count, types, &before, err));
+    file->model = changed->model;
+    return CM_OK;
 }
