@@ -7,7 +7,6 @@
 #include "rewrite/inference_shuffles.h"
 
 #include "base/number.h"
-#include "tensor/half.h"
 
 #include <math.h>
 
@@ -289,18 +288,6 @@ static enum cm_status match_arithmetic(struct inference *in, const struct cm_nod
 
 /* ---- new constants ---- */
 
-static void store(struct cm_tensor *tensor, int64_t i, double value)
-{
-    if (tensor->type == CM_DOUBLE) {
-        ((double *)tensor->data)[i] = value;
-    } else if (tensor->type == CM_FLOAT) {
-        ((float *)tensor->data)[i] = (float)value;
-    } else {
-        const float narrow = (float)value;
-        cm_narrow_store(tensor->type, tensor->data, i, 1, &narrow);
-    }
-}
-
 /* Half a unit in the last place of a number near 1. */
 static double rounding(enum cm_dtype type)
 {
@@ -367,7 +354,7 @@ static double scale_run(const struct scaled_run *run)
     }
     for (int64_t i = run->at; i < run->at + run->count; i++) {
         const double value = cm_tensor_real(run->from, i) * run->scale;
-        store(run->to, i, value);
+        cm_tensor_set_real(run->to, i, value);
         largest = fmax(largest, fabs(value));
     }
     return largest;
@@ -423,7 +410,7 @@ static bool shift_bias(const struct product *product, const struct affine *affin
     for (int64_t c = 0; c < affine->count; c++) {
         const double old =
             product->bias ? cm_tensor_real(product->bias, c * step) * product->bias_factor : 0;
-        store(out, c, old * affine->scale[c] + affine->shift[c]);
+        cm_tensor_set_real(out, c, old * affine->scale[c] + affine->shift[c]);
         if (!isfinite(cm_tensor_real(out, c)))
             return false;
     }
@@ -437,24 +424,14 @@ static enum cm_status rebuild(struct inference *in, const struct product *produc
                               const struct cm_tensor *weight, const struct cm_tensor *bias,
                               struct cm_node **out)
 {
+    static const char *const in_bias[] = {"beta", NULL};
     const struct cm_node *old = product->node;
-    const bool adds_bias = bias && !product->row->has_bias; /* MatMul: Gemm from here on */
-    struct cm_arena *arena = cm_module_arena(in->module);
-    cm_value operands[3] = {cm_node_input(old, 0), cm_node_input(old, 1), cm_node_input(old, 2)};
-    struct cm_node_spec spec = {.op_type = adds_bias ? CM_STR("Gemm") : old->op_type,
-                                .name = old->name,
-                                .version = adds_bias ? 0 : old->schema->since_version,
-                                .inputs = operands,
-                                .n_inputs = 3,
-                                .n_outputs = 1,
-                                .original_version = adds_bias ? 0 : old->original_version,
-                                .phase = old->phase};
+    cm_value *operands;
+    struct cm_node_spec spec = cm_spec_like(old, in_bias + !bias, 0, 3, &operands);
 
-    spec.attributes = CM_NEW_ARRAY(arena, struct cm_attribute_proto, old->n_attributes);
-    for (size_t i = 0; i < old->n_attributes; i++) {
-        if (bias && cm_str_is(old->attributes[i].name, "beta"))
-            continue; /* it is in the bias now */
-        spec.attributes[spec.n_attributes++] = old->attributes[i];
+    if (bias && !product->row->has_bias) { /* MatMul: Gemm from here on */
+        spec.op_type = CM_STR("Gemm");
+        spec.version = spec.original_version = 0;
     }
     if (weight)
         operands[1] = add_constant(in, old->graph, weight);
@@ -548,20 +525,22 @@ static enum cm_status spell_out_norm(struct inference *in, struct cm_node *node)
     CM_TRY(cm_value_constant(in->module, cm_node_input(node, 2), &bias, in->err));
     CM_TRY(cm_value_constant(in->module, cm_node_input(node, 3), &mean, in->err));
     for (int64_t c = 0; c < affine.count; c++) {
-        store(scale, c, affine.scale[c]);
+        cm_tensor_set_real(scale, c, affine.scale[c]);
         /* by the scale as rounded, so that x = mean still gives the bias */
-        store(shift, c,
-              cm_tensor_real(bias, c) - cm_tensor_real(mean, c) * cm_tensor_real(scale, c));
+        cm_tensor_set_real(
+            shift, c, cm_tensor_real(bias, c) - cm_tensor_real(mean, c) * cm_tensor_real(scale, c));
         if (!isfinite(cm_tensor_real(scale, c)) || !isfinite(cm_tensor_real(shift, c)))
             return CM_OK;
     }
-    struct {
-        struct cm_builder build;
-    } b = {{.graph = node->graph, .before = node, .err = in->err}};
+    struct cm_builder build = {.graph = node->graph, .before = node, .err = in->err};
     const cm_value product =
-        cm_emit(&b, "Mul", cm_node_input(node, 0), add_constant(in, node->graph, scale));
-    const cm_value sum = cm_emit(&b, "Add", product, add_constant(in, node->graph, shift));
-    CM_TRY(b.build.status);
+        cm_build(&build, &(struct cm_emission){.op = "Mul",
+                                               CM_INPUTS(cm_node_input(node, 0),
+                                                         add_constant(in, node->graph, scale))});
+    const cm_value sum = cm_build(
+        &build, &(struct cm_emission){.op = "Add",
+                                      CM_INPUTS(product, add_constant(in, node->graph, shift))});
+    CM_TRY(build.status);
     if (cm_replace_value(node->graph, node->outputs[0], sum))
         cm_graph_remove_node(node);
     return CM_OK;

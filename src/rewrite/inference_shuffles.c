@@ -15,12 +15,7 @@ struct shuffle {
 
 static bool is_op(const struct cm_node *node, const char *op)
 {
-    return node && !node->domain.size && cm_str_is(node->op_type, op) && cm_node_is_current(node);
-}
-
-static const struct cm_type *type_of(const struct cm_node *node, cm_value value)
-{
-    return cm_value_get(node->module, value)->fact.type;
+    return cm_node_is(node, op) && cm_node_is_current(node);
 }
 
 /* (n, groups, members, s..) from (n, channels, s..): only axis 1 is split. */
@@ -60,11 +55,11 @@ static bool match(const struct cm_node *join, struct shuffle *out)
     const struct cm_node *split = cm_value_get(join->module, cm_node_input(exchange, 0))->node;
     if (!is_op(split, "Reshape"))
         return false;
-    const struct cm_type *x = type_of(split, cm_node_input(split, 0));
-    const struct cm_type *groups = type_of(split, split->outputs[0]);
-    const struct cm_type *y = type_of(join, join->outputs[0]);
+    const struct cm_type *x = cm_value_type(split->module, cm_node_input(split, 0));
+    const struct cm_type *groups = cm_value_type(split->module, split->outputs[0]);
+    const struct cm_type *y = cm_value_type(join->module, join->outputs[0]);
     if (!splits_channels(x, groups) ||
-        !splits_channels(y, type_of(exchange, exchange->outputs[0])) ||
+        !splits_channels(y, cm_value_type(exchange->module, exchange->outputs[0])) ||
         !cm_dim_same(x->dims[1], y->dims[1]))
         return false;
     *out = (struct shuffle){cm_node_input(split, 0), groups->dims[1].value, groups->dims[2].value};
@@ -74,13 +69,12 @@ static bool match(const struct cm_node *join, struct shuffle *out)
 /* The one number of a constant list; false: it is not that. */
 static bool read_one(const struct cm_node *node, int i, int64_t absent, int64_t *out)
 {
-    const struct cm_tensor *constant = NULL;
     const cm_value value = cm_node_input(node, i);
+    const struct cm_tensor *constant = cm_small_constant(node->module, value, 1);
     *out = absent;
     if (!value)
         return true;
-    if (cm_value_constant(node->module, value, &constant, NULL) || !constant ||
-        cm_tensor_count(constant) != 1 || constant->type != CM_INT64)
+    if (!constant || cm_tensor_count(constant) != 1 || constant->type != CM_INT64)
         return false;
     *out = ((const int64_t *)constant->data)[0];
     return true;
@@ -111,11 +105,10 @@ static enum cm_status choose(const struct shuffle *shuffle, struct cm_node *node
     for (int64_t c = begin; c < end; c++)
         from[c - begin] = c % shuffle->groups * shuffle->members + c / shuffle->groups;
     const cm_value indices = cm_build_int64s(&build, (size_t)(end - begin), from);
-    const struct cm_attribute_proto axis = cm_attr_int(arena, "axis", 1);
-    const cm_value chosen = cm_build(&build, &(struct cm_emission){.op = "Gather",
-                                                                   CM_INPUTS(shuffle->x, indices),
-                                                                   .attributes = &axis,
-                                                                   .n_attributes = 1});
+    const cm_value chosen =
+        cm_build(&build, &(struct cm_emission){.op = "Gather",
+                                               CM_INPUTS(shuffle->x, indices),
+                                               CM_ATTRIBUTES(cm_attr_int(arena, "axis", 1))});
     CM_TRY(build.status);
     (void)cm_replace_value(node->graph, node->outputs[0], chosen); /* the node stays, unread */
     return CM_OK;

@@ -50,6 +50,19 @@ cm_pass_fn cm_pass_recompute;  /* on request: activations computed again in the 
  * must stay. */
 bool cm_replace_value(struct cm_graph *graph, cm_value old, cm_value replacement);
 
+/* Is it a node of this operator of ai.onnx? NULL is none. */
+bool cm_node_is(const struct cm_node *node, const char *op_type);
+const struct cm_type *cm_value_type(const struct cm_module *module, cm_value value);
+/* The contents of a constant of at most so many elements; NULL: it is none, or cannot be read,
+ * which whoever needs it will say. */
+const struct cm_tensor *cm_small_constant(const struct cm_module *module, cm_value value,
+                                          int64_t most);
+/* What to add in the place of a node that changes: as it is, but for attributes of these names (a
+ * list that ends with NULL), and with room for `more` attributes. The operands are in a list of
+ * their own with room for n_inputs. */
+struct cm_node_spec cm_spec_like(const struct cm_node *node, const char *const *without,
+                                 size_t more, size_t n_inputs, cm_value **inputs);
+
 /* Is value an output of graph? */
 bool cm_is_output(const struct cm_graph *graph, cm_value value);
 

@@ -2,6 +2,7 @@
  * axis of their own, or one head without such an axis. The parts come in too many orders for rows
  * of text; this goes through them from the last product backwards. */
 // SPDX-License-Identifier: Apache-2.0
+#include "rewrite/pass.h"
 #include "rewrite/pattern_masks.h"
 #include "rewrite/patterns.h"
 
@@ -29,18 +30,11 @@ struct attention_parts {
     size_t n_inner; /* nodes of the group that nobody else may read; the rest may stay */
 };
 
-static const struct cm_type *type_of(const struct attention_parts *p, cm_value value)
-{
-    return cm_value_get(p->graph->module, value)->fact.type;
-}
-
 /* The node of this graph that makes value, if it is this operator; NULL otherwise. */
 static struct cm_node *maker(const struct attention_parts *p, cm_value value, const char *op)
 {
     struct cm_node *node = value ? cm_value_get(p->graph->module, value)->node : NULL;
-    return node && node->graph == p->graph && !node->domain.size && cm_str_is(node->op_type, op)
-               ? node
-               : NULL;
+    return cm_node_is(node, op) && node->graph == p->graph ? node : NULL;
 }
 
 static bool note(struct attention_parts *p, struct cm_node *node)
@@ -74,14 +68,14 @@ static bool take_factor(struct attention_parts *p, cm_value *value)
     for (int i = 0; product && i < 2; i++) {
         const cm_value rest = product->inputs[1 - i].value;
         if (cm_constant_number(module, product->inputs[i].value, &number) && number > 0 &&
-            type_of(p, rest)->rank == p->rank) {
+            cm_value_type(p->graph->module, rest)->rank == p->rank) {
             p->scale *= number;
             *value = rest;
             return note(p, product);
         }
     }
     if (ratio && cm_constant_number(module, ratio->inputs[1].value, &number) && number > 0 &&
-        type_of(p, ratio->inputs[0].value)->rank == p->rank) {
+        cm_value_type(p->graph->module, ratio->inputs[0].value)->rank == p->rank) {
         p->scale /= number;
         *value = ratio->inputs[0].value;
         return note(p, ratio);
@@ -99,13 +93,15 @@ static bool read_flat_transpose(struct attention_parts *p, cm_value turned)
         return false;
     const struct cm_int64s perm = cm_node_ints(middle, "perm");
     const cm_value source = middle->inputs[0].value;
-    const struct cm_type *to = type_of(p, turned), *flat = type_of(p, source);
+    const struct cm_type *to = cm_value_type(p->graph->module, turned),
+                         *flat = cm_value_type(p->graph->module, source);
     if (perm.count != 3 || memcmp(perm.items, swap, sizeof swap) != 0 || flat->rank != 3 ||
         !same_dims(to, 2, flat, 2) || !same_dims(to, 3, flat, 1) || !note(p, last) ||
         !note(p, middle))
         return false;
     struct cm_node *first = maker(p, source, "Reshape");
-    const struct cm_type *from = first ? type_of(p, first->inputs[0].value) : NULL;
+    const struct cm_type *from =
+        first ? cm_value_type(p->graph->module, first->inputs[0].value) : NULL;
     if (from && from->rank == 4 && same_dims(to, 0, from, 0) && same_dims(to, 1, from, 1) &&
         same_dims(to, 2, from, 3) && same_dims(to, 3, from, 2)) {
         p->key = first->inputs[0].value;
@@ -151,7 +147,8 @@ static bool read_product(struct attention_parts *p, cm_value scores)
         return false;
     p->query = product->inputs[0].value;
     cm_value turned = product->inputs[1].value;
-    const struct cm_type *q = type_of(p, p->query), *k = type_of(p, turned);
+    const struct cm_type *q = cm_value_type(p->graph->module, p->query),
+                         *k = cm_value_type(p->graph->module, turned);
     if (q->rank != p->rank || k->rank != p->rank || !same_batch(p, q, k))
         return false;
     p->n_inner = p->group->n_nodes; /* scaled operands and transposes may be read by others */
@@ -162,7 +159,8 @@ static bool read_product(struct attention_parts *p, cm_value scores)
 
 static bool fits_mask(const struct attention_parts *p, cm_value mask, cm_value scores)
 {
-    const struct cm_type *m = type_of(p, mask), *s = type_of(p, scores);
+    const struct cm_type *m = cm_value_type(p->graph->module, mask),
+                         *s = cm_value_type(p->graph->module, scores);
     /* The operator puts the axis of heads before the last two. */
     const int most = p->rank == 3 ? 2 : 4;
     if (m->kind != CM_KIND_TENSOR || m->rank < 1 || m->rank > most)
@@ -177,11 +175,11 @@ static bool fits_mask(const struct attention_parts *p, cm_value mask, cm_value s
 
 static bool add_mask(struct attention_parts *p, cm_value mask, cm_value scores)
 {
-    if (p->n_masks == MOST_MASKS || type_of(p, mask)->dtype != CM_FLOAT ||
+    if (p->n_masks == MOST_MASKS || cm_value_type(p->graph->module, mask)->dtype != CM_FLOAT ||
         !fits_mask(p, mask, scores))
         return false;
     const enum cm_mask_kind kind = cm_mask_kind(p->graph->module, p->group->memo, mask);
-    const struct cm_type *s = type_of(p, scores);
+    const struct cm_type *s = cm_value_type(p->graph->module, scores);
     if (kind == CM_MASK_CAUSAL && !p->causal && same_dims(s, p->rank - 2, s, p->rank - 1)) {
         p->causal = true;
         return true;
@@ -234,7 +232,7 @@ static bool read_hidden(struct attention_parts *p, struct cm_node *node, cm_valu
 static bool read_scores(struct attention_parts *p, cm_value scores, int depth)
 {
     struct cm_node *sum = maker(p, scores, "Add"), *choice = maker(p, scores, "Where");
-    if (depth == 0 || type_of(p, scores)->rank != p->rank)
+    if (depth == 0 || cm_value_type(p->graph->module, scores)->rank != p->rank)
         return false;
     for (int i = 0; sum && i < 2; i++)
         if (read_through(p, sum, i, depth))
@@ -267,17 +265,18 @@ static bool read_parts(struct attention_parts *p, struct cm_node *root)
     p->scale = 1;
     p->value = root->inputs[1].value;
     *p->group = (struct cm_group){.graph = root->graph, .root = root, .memo = p->group->memo};
-    const struct cm_type *v = type_of(p, p->value);
+    const struct cm_type *v = cm_value_type(p->graph->module, p->value);
     p->rank = v->rank;
     if (!note(p, root) || v->kind != CM_KIND_TENSOR || (v->rank != 3 && v->rank != 4) ||
         v->dtype != CM_FLOAT || !read_guard(p, &weights))
         return false;
     struct cm_node *softmax = maker(p, weights, "Softmax");
-    if (!softmax || type_of(p, weights)->rank != p->rank ||
+    if (!softmax || cm_value_type(p->graph->module, weights)->rank != p->rank ||
         (cm_node_int(softmax, "axis") != -1 && cm_node_int(softmax, "axis") != p->rank - 1) ||
         !note(p, softmax) || !read_scores(p, softmax->inputs[0].value, MOST_MASKS + 2))
         return false;
-    const struct cm_type *q = type_of(p, p->query), *s = type_of(p, weights);
+    const struct cm_type *q = cm_value_type(p->graph->module, p->query),
+                         *s = cm_value_type(p->graph->module, weights);
     return leave_something(p) && same_batch(p, q, v) && same_dims(s, p->rank - 1, v, p->rank - 2);
 }
 
@@ -298,7 +297,7 @@ bool cm_attention_match(struct cm_node *root, struct cm_mask_memo *memo, struct 
 {
     struct attention_parts p = {.group = out};
     out->memo = memo;
-    if (!cm_str_is(root->op_type, "MatMul") || root->domain.size || !read_parts(&p, root) ||
+    if (!cm_node_is(root, "MatMul") || !read_parts(&p, root) ||
         !(p.scale <= (double)FLT_MAX && p.scale >= (double)FLT_MIN))
         return false;
     for (size_t i = 1; i < p.n_inner; i++)

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrite/pattern_masks.h"
 
+#include "rewrite/pass.h"
+
 #include <math.h>
 
 enum { DEPTH = 8 };
@@ -61,11 +63,6 @@ static enum cm_mask_kind remembered_kind(const struct search *s, cm_value value,
 
 /* ---- what is computed ---- */
 
-static bool is(const struct cm_node *node, const char *op)
-{
-    return node && !node->domain.size && cm_str_is(node->op_type, op);
-}
-
 static const struct cm_node *maker(const struct search *s, cm_value value)
 {
     return value ? cm_value_get(s->module, value)->node : NULL;
@@ -79,11 +76,9 @@ static bool is_number(const struct search *s, cm_value value, double number)
 
 static bool is_minus_infinity(const struct search *s, cm_value value)
 {
-    const struct cm_tensor *tensor = NULL;
-    struct cm_error err = {0};
-    return value && cm_value_constant(s->module, value, &tensor, &err) == CM_OK && tensor &&
-           cm_dtype_info(tensor->type)->kind == CM_CLASS_FLOAT && cm_tensor_count(tensor) == 1 &&
-           cm_tensor_real(tensor, 0) == -INFINITY;
+    const struct cm_tensor *tensor = cm_small_constant(s->module, value, 1);
+    return tensor && cm_dtype_info(tensor->type)->kind == CM_CLASS_FLOAT &&
+           cm_tensor_count(tensor) == 1 && cm_tensor_real(tensor, 0) == -INFINITY;
 }
 
 /* A square whose elements are all 1, of a size that is known as the graph runs? */
@@ -92,7 +87,7 @@ static bool is_square_of_ones(const struct search *s, cm_value value)
     const struct cm_type *type = cm_value_get(s->module, value)->fact.type;
     const struct cm_node *node = maker(s, value);
     return type->kind == CM_KIND_TENSOR && type->rank == 2 &&
-           cm_dim_same(type->dims[0], type->dims[1]) && is(node, "Expand") &&
+           cm_dim_same(type->dims[0], type->dims[1]) && cm_node_is(node, "Expand") &&
            is_number(s, cm_node_input(node, 0), 1);
 }
 
@@ -100,11 +95,11 @@ static bool is_square_of_ones(const struct search *s, cm_value value)
 static bool is_causal(const struct search *s, const struct cm_node *where)
 {
     const struct cm_node *equal = maker(s, cm_node_input(where, 0));
-    if (!is(equal, "Equal") || !is_minus_infinity(s, cm_node_input(where, 1)) ||
+    if (!cm_node_is(equal, "Equal") || !is_minus_infinity(s, cm_node_input(where, 1)) ||
         !is_number(s, cm_node_input(where, 2), 0) || !is_number(s, cm_node_input(equal, 1), 0))
         return false;
     const struct cm_node *lower = maker(s, cm_node_input(equal, 0));
-    return is(lower, "Trilu") && cm_node_int(lower, "upper") == 0 &&
+    return cm_node_is(lower, "Trilu") && cm_node_int(lower, "upper") == 0 &&
            (!cm_node_input(lower, 1) || is_number(s, cm_node_input(lower, 1), 0)) &&
            is_square_of_ones(s, cm_node_input(lower, 0));
 }
@@ -121,7 +116,7 @@ static bool keeps_finite(const struct search *s, const struct cm_node *node, int
                  {"Unsqueeze", 0, 0}, {"Squeeze", 0, 0}, {"Cast", 0, 0},   {"Transpose", 0, 0},
                  {"Identity", 0, 0},  {"Neg", 0, 0}};
     for (size_t i = 0; i < CM_COUNT(known); i++) {
-        if (!is(node, known[i].op))
+        if (!cm_node_is(node, known[i].op))
             continue;
         for (int k = known[i].first; k <= known[i].last; k++)
             if (!cm_node_input(node, k) ||
@@ -147,7 +142,7 @@ static enum cm_mask_kind kind_of(const struct search *s, cm_value value, int dep
         return remembered_kind(s, value, tensor);
     if (!def->node)
         return CM_MASK_ANY;
-    if (is(def->node, "Where") && is_causal(s, def->node))
+    if (cm_node_is(def->node, "Where") && is_causal(s, def->node))
         return CM_MASK_CAUSAL;
     return keeps_finite(s, def->node, depth) ? CM_MASK_FINITE : CM_MASK_ANY;
 }

@@ -5,6 +5,7 @@
 #include "rewrite/pattern_match.h"
 
 #include "graph/registry.h"
+#include "rewrite/pass.h"
 
 #include <assert.h>
 #include <math.h>
@@ -227,23 +228,6 @@ bool cm_pattern_ends_in(const struct cm_pattern *pattern, const struct cm_op *op
 
 /* ---- Constants ---- */
 
-/* The contents of a constant of `count` elements at most; others are not loaded. */
-static const struct cm_tensor *small_constant(const struct cm_module *module, cm_value value,
-                                              int64_t count)
-{
-    const struct cm_type *type = cm_value_get(module, value)->fact.type;
-    const struct cm_tensor *tensor = NULL;
-    struct cm_shape shape;
-    struct cm_error err = {0};
-    int64_t elements;
-    if (type->kind != CM_KIND_TENSOR || !cm_type_shape(type, &shape) ||
-        !cm_shape_count(&shape, &elements) || elements > count)
-        return NULL;
-    if (cm_value_constant((struct cm_module *)(uintptr_t)module, value, &tensor, &err))
-        return NULL; /* what is wrong with it is told by whoever needs it */
-    return tensor;
-}
-
 static bool is_real(enum cm_dtype dtype)
 {
     const enum cm_dtype_class kind = cm_dtype_info(dtype)->kind;
@@ -313,7 +297,7 @@ static bool number_of_node(const struct cm_module *module, const struct cm_node 
 static bool number_within(const struct cm_module *module, cm_value value, int depth, double *out)
 {
     const struct cm_value_def *def = cm_value_get(module, value);
-    const struct cm_tensor *tensor = small_constant(module, value, 1);
+    const struct cm_tensor *tensor = cm_small_constant(module, value, 1);
     const struct cm_known *known = def->fact.known;
     if (tensor) {
         if (!is_real(tensor->type) || cm_tensor_count(tensor) != 1)
@@ -339,7 +323,7 @@ bool cm_constant_number(const struct cm_module *module, cm_value value, double *
 
 bool cm_constant_axes(const struct cm_module *module, cm_value value, size_t *count, int64_t *out)
 {
-    const struct cm_tensor *tensor = small_constant(module, value, CM_MAX_RANK);
+    const struct cm_tensor *tensor = cm_small_constant(module, value, CM_MAX_RANK);
     if (!tensor || (tensor->type != CM_INT64 && tensor->type != CM_INT32))
         return false;
     *count = (size_t)cm_tensor_count(tensor);
@@ -354,23 +338,19 @@ static double tolerance(enum cm_dtype dtype)
     return dtype == CM_FLOAT16 ? 1e-3 : dtype == CM_BFLOAT16 ? 8e-3 : 1e-6;
 }
 
-static const struct cm_type *type_of(const struct cm_group *m, cm_value value)
-{
-    return cm_value_get(m->graph->module, value)->fact.type;
-}
-
 /* Is it that number, and of a rank that does not add axes to the result of its reader? */
 static bool is_number(const struct cm_group *m, const struct cm_node *reader, cm_value value,
                       double number)
 {
-    const struct cm_tensor *tensor = small_constant(m->graph->module, value, 1);
+    const struct cm_tensor *tensor = cm_small_constant(m->graph->module, value, 1);
     if (!tensor || cm_tensor_count(tensor) != 1 || !is_real(tensor->type) ||
         !(fabs(cm_tensor_real(tensor, 0) - number) <= tolerance(tensor->type) * fabs(number)))
         return false;
     bool fits = tensor->shape.rank == 0;
     for (int i = 0; !fits && i < reader->n_inputs; i++) {
         const cm_value other = reader->inputs[i].value;
-        fits = other && other != value && type_of(m, other)->rank >= tensor->shape.rank;
+        fits = other && other != value &&
+               cm_value_type(m->graph->module, other)->rank >= tensor->shape.rank;
     }
     return fits;
 }
@@ -527,5 +507,5 @@ cm_value cm_group_value(const struct cm_group *match, const char *name)
 const struct cm_type *cm_group_type(const struct cm_group *match, const char *name)
 {
     const cm_value value = cm_group_value(match, name);
-    return value ? type_of(match, value) : NULL;
+    return value ? cm_value_type(match->graph->module, value) : NULL;
 }

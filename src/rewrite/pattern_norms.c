@@ -3,6 +3,7 @@
 #include "rewrite/patterns.h"
 
 #include "base/number.h"
+#include "rewrite/pass.h"
 
 /* Are these the trailing axes of x? Then *first becomes the first of them, counted from the end. */
 static bool are_trailing(const struct cm_group *m, const struct cm_type *x, const char *name,
@@ -54,7 +55,7 @@ static cm_value normalized(const struct cm_group *m)
         return 0;
     if (!back)
         return cm_group_value(m, "x");
-    if (!cast || cast->domain.size || !cm_str_is(cast->op_type, "Cast"))
+    if (!cm_node_is(cast, "Cast"))
         return 0;
     const enum cm_dtype dtype =
         cm_value_get(m->graph->module, cast->inputs[0].value)->fact.type->dtype;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrite/permutation.h"
 
+#include "rewrite/pass.h"
 #include "tensor/bits.h"
 
 #include <assert.h>
@@ -51,7 +52,7 @@ bool cm_perm_keeps_order(const struct cm_perm *p, const struct cm_type *result)
 
 bool cm_perm_of_node(const struct cm_node *node, struct cm_perm *out)
 {
-    if (node->domain.size || !cm_str_is(node->op_type, "Transpose"))
+    if (!cm_node_is(node, "Transpose"))
         return false;
     const struct cm_type *type = cm_value_get(node->module, node->inputs[0].value)->fact.type;
     const struct cm_int64s perm = cm_node_ints(node, "perm");

@@ -68,12 +68,7 @@ static bool quantizes(const struct cm_group *m)
 /* The constant that a name stands for; NULL: none. */
 static const struct cm_tensor *constant_of(const struct cm_group *m, const char *name)
 {
-    const cm_value value = cm_group_value(m, name);
-    const struct cm_tensor *tensor = NULL;
-    struct cm_error err = {0};
-    if (!value || cm_value_constant(m->graph->module, value, &tensor, &err))
-        return NULL;
-    return tensor;
+    return cm_small_constant(m->graph->module, cm_group_value(m, name), INT64_MAX);
 }
 
 /* ---- Products of matrices ---- */

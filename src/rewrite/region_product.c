@@ -10,6 +10,7 @@
  * A MatMul of more than two axes by a matrix transposed, as converters write a layer of weights,
  * has the Transpose in its region too: weights that are trained are read as they lie. */
 // SPDX-License-Identifier: Apache-2.0
+#include "rewrite/pass.h"
 #include "rewrite/permutation.h"
 #include "rewrite/region_pass.h"
 
@@ -37,11 +38,6 @@ struct product_chain {
     cm_value result; /* of the last member */
 };
 
-static const struct cm_type *type_of(const struct product_chain *chain, cm_value value)
-{
-    return cm_value_get(chain->work->graph->module, value)->fact.type;
-}
-
 /* ---- what may follow ---- */
 
 typedef bool follows_fn(const struct product_chain *chain, const struct cm_node *node);
@@ -56,7 +52,7 @@ static cm_value other_operand(const struct product_chain *chain, const struct cm
 /* One number a channel or column of the result. */
 static bool is_bias(const struct product_chain *chain, const struct cm_type *type)
 {
-    const struct cm_type *result = type_of(chain, chain->result);
+    const struct cm_type *result = cm_value_type(chain->work->graph->module, chain->result);
     const int missing = result->rank - type->rank;
     const int axis = chain->row->columns ? result->rank - 1 : 1;
 
@@ -90,11 +86,12 @@ static bool is_operand(const struct cm_node *node, cm_value value)
 static bool is_bias_or_residual(const struct product_chain *chain, const struct cm_node *node)
 {
     const cm_value other = other_operand(chain, node);
-    const struct cm_type *type = type_of(chain, other);
+    const struct cm_type *type = cm_value_type(chain->work->graph->module, other);
     if (is_operand(chain->members[0], other)) /* backends want it in two layouts */
         return false;
     return cm_type_is_single(type) || is_bias(chain, type) ||
-           (cm_type_same_shape(type, type_of(chain, chain->result)) && is_there(chain, other));
+           (cm_type_same_shape(type, cm_value_type(chain->work->graph->module, chain->result)) &&
+            is_there(chain, other));
 }
 
 /* Sum of two is Add. */
@@ -142,11 +139,6 @@ static const struct {
     {"Tanh", reads_first},
 };
 
-static bool is_standard(const struct cm_node *node, const char *op)
-{
-    return !node->domain.size && cm_str_is(node->op_type, op);
-}
-
 /* ---- chains ---- */
 
 /* Is it a node of the graph that keeps shape and type, and runs when the product does? */
@@ -155,9 +147,9 @@ static bool is_alike(const struct product_chain *chain, const struct cm_node *no
     if (!node || node->graph != chain->work->graph || node->phase != chain->members[0]->phase ||
         !cm_region_is_elementwise(node))
         return false;
-    const struct cm_type *type = type_of(chain, node->outputs[0]);
+    const struct cm_type *type = cm_value_type(chain->work->graph->module, node->outputs[0]);
     return type->dtype == chain->row->dtype &&
-           cm_type_same_shape(type, type_of(chain, chain->result));
+           cm_type_same_shape(type, cm_value_type(chain->work->graph->module, chain->result));
 }
 
 static void append(struct product_chain *chain, struct cm_node *node)
@@ -171,7 +163,7 @@ static bool may_follow(const struct product_chain *chain, const struct cm_node *
     if (!is_alike(chain, node))
         return false;
     for (size_t i = 0; i < CM_COUNT(followers); i++)
-        if (is_standard(node, followers[i].op))
+        if (cm_node_is(node, followers[i].op))
             return followers[i].follows(chain, node);
     return false;
 }
@@ -180,8 +172,8 @@ static bool may_follow(const struct product_chain *chain, const struct cm_node *
 static bool is_gate(const struct product_chain *chain, struct cm_node *sigmoid,
                     struct cm_node *product)
 {
-    if (!is_alike(chain, sigmoid) || !is_alike(chain, product) ||
-        !is_standard(sigmoid, "Sigmoid") || !is_standard(product, "Mul"))
+    if (!is_alike(chain, sigmoid) || !is_alike(chain, product) || !cm_node_is(sigmoid, "Sigmoid") ||
+        !cm_node_is(product, "Mul"))
         return false;
     const cm_value gate = sigmoid->outputs[0];
     return cm_value_get(sigmoid->module, gate)->n_uses == 1 &&
@@ -214,7 +206,7 @@ static const struct product_row *row_of(const struct cm_node *node)
     if (!node->op || node->op->elementwise || node->function || node->n_outputs != 1)
         return NULL;
     for (size_t i = 0; i < CM_COUNT(products); i++)
-        if (is_standard(node, products[i].op))
+        if (cm_node_is(node, products[i].op))
             return &products[i];
     return NULL;
 }
@@ -225,7 +217,7 @@ static struct cm_node *turned_operand(const struct cm_node *product)
 {
     const struct cm_value_def *b = cm_value_get(product->module, cm_node_input(product, 1));
     struct cm_perm p;
-    return is_standard(product, "MatMul") && b->n_uses == 1 && b->node &&
+    return cm_node_is(product, "MatMul") && b->n_uses == 1 && b->node &&
                    b->node->graph == product->graph && b->node->phase == product->phase &&
                    cm_perm_of_node(b->node, &p) && p.rank == 2 && p.axes[0] == 1
                ? b->node
@@ -237,7 +229,7 @@ static enum cm_status work_on(struct cm_region_work *work, const struct product_
 {
     struct product_chain chain = {.work = work, .row = row};
     append(&chain, product);
-    const struct cm_type *type = type_of(&chain, chain.result);
+    const struct cm_type *type = cm_value_type(work->graph->module, chain.result);
     if (type->kind != CM_KIND_TENSOR || type->dtype != row->dtype || type->rank < 0)
         return CM_OK;
     while (chain.count < CM_COUNT(chain.members) && extend(&chain))

@@ -51,8 +51,7 @@ const struct cm_tensor *cm_candidate_constant(struct cm_candidate *m, int i, int
 /* Is the node of ai.onnx, in the version that struct cm_op speaks of? */
 static bool is_plain(const struct cm_node *node, const char *op_type)
 {
-    return cm_str_is(node->op_type, op_type) && !node->domain.size && node->op && !node->function &&
-           cm_node_is_current(node);
+    return cm_node_is(node, op_type) && node->op && !node->function && cm_node_is_current(node);
 }
 
 const struct cm_node *cm_candidate_maker(const struct cm_candidate *m, cm_value value,
@@ -66,6 +65,11 @@ bool cm_same_tensor_type(const struct cm_type *a, const struct cm_type *b)
 {
     return a && b && a->kind == CM_KIND_TENSOR && b->kind == CM_KIND_TENSOR &&
            a->dtype == b->dtype && cm_type_same_shape(a, b);
+}
+
+bool cm_candidate_keeps_shape(const struct cm_candidate *m)
+{
+    return cm_same_tensor_type(cm_candidate_type(m, 0), cm_candidate_result_type(m, 0));
 }
 
 /* ---- the table ---- */

@@ -96,6 +96,8 @@ cm_value cm_candidate_viewed(struct cm_candidate *m, cm_value value);
 cm_value cm_candidate_reshape(struct cm_candidate *m, cm_value x, const struct cm_type *type);
 /* Can cm_candidate_reshape do that for what is of type from? */
 bool cm_candidate_can_reshape(const struct cm_type *from, const struct cm_type *to);
+/* Does result 0 surely have the type and shape of input 0? */
+bool cm_candidate_keeps_shape(const struct cm_candidate *m);
 /* Do both surely have the same shape, by numbers or symbols, and the same element type? */
 bool cm_same_tensor_type(const struct cm_type *a, const struct cm_type *b);
 

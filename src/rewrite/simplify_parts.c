@@ -12,11 +12,6 @@ static bool all_are(const struct cm_tensor *list, int64_t number)
     return true;
 }
 
-static bool keeps_shape(struct cm_candidate *m)
-{
-    return cm_same_tensor_type(cm_candidate_type(m, 0), cm_candidate_result_type(m, 0));
-}
-
 /* ---- the whole as a part ---- */
 
 static bool takes_everything(struct cm_candidate *m)
@@ -26,7 +21,8 @@ static bool takes_everything(struct cm_candidate *m)
         if (m->node->inputs[i].value && !cm_candidate_constant(m, i, PARAMETERS_MAX) &&
             !cm_value_get(m->module, m->node->inputs[i].value)->fact.known)
             return false; /* a list that is fed may be refused */
-    return keeps_shape(m) && (!cm_node_input(m->node, 4) || (steps && all_are(steps, 1)));
+    return cm_candidate_keeps_shape(m) &&
+           (!cm_node_input(m->node, 4) || (steps && all_are(steps, 1)));
 }
 
 static bool pads_nothing(struct cm_candidate *m)
@@ -37,7 +33,7 @@ static bool pads_nothing(struct cm_candidate *m)
 
 static bool one_part(struct cm_candidate *m)
 {
-    return m->node->n_outputs == 1 && keeps_shape(m);
+    return m->node->n_outputs == 1 && cm_candidate_keeps_shape(m);
 }
 
 /* ---- parts of parts ---- */
@@ -185,12 +181,11 @@ static void gather_with_axis(struct cm_candidate *m)
     if (!one_place(m, gather, &index, &axis, &rank))
         return;
     const cm_value indices = cm_build_int64s(&m->build, 1, &index);
-    const struct cm_attribute_proto attr = cm_attr_int(cm_module_arena(m->module), "axis", axis);
-    m->results[0] =
-        cm_build(&m->build, &(struct cm_emission){.op = "Gather",
-                                                  CM_INPUTS(cm_node_input(gather, 0), indices),
-                                                  .attributes = &attr,
-                                                  .n_attributes = 1});
+    m->results[0] = cm_build(
+        &m->build, &(struct cm_emission){
+                       .op = "Gather",
+                       CM_INPUTS(cm_node_input(gather, 0), indices),
+                       CM_ATTRIBUTES(cm_attr_int(cm_module_arena(m->module), "axis", axis))});
 }
 
 /* clang-format off */

@@ -17,11 +17,6 @@ struct operand {
     bool turned; /* its last two axes change places afterwards */
 };
 
-static const struct cm_type *type_of(const struct cm_candidate *m, cm_value value)
-{
-    return cm_value_get(m->module, value)->fact.type;
-}
-
 /* Are the last two axes of a rank 3 tensor exchanged by the node? */
 static bool turns_matrix(const struct cm_node *transpose)
 {
@@ -64,12 +59,12 @@ static bool find_operand(struct cm_candidate *m, const struct cm_node *product, 
     out->turned = turn && turns_matrix(turn);
     if (out->turned)
         value = cm_node_input(turn, 0);
-    const struct cm_type *flat = type_of(m, value);
+    const struct cm_type *flat = cm_value_type(m->module, value);
     if (flat->rank != 3)
         return false;
     out->source = value;
     for (int k = 0; k < VIEWS_MAX && (out->source = cm_candidate_viewed(m, out->source)); k++) {
-        const struct cm_type *type = type_of(m, out->source);
+        const struct cm_type *type = cm_value_type(m->module, out->source);
         if (type->rank == CM_RANK_UNKNOWN || !unfold(m, type, flat, out) || out->n_batch < 2)
             continue;
         out->type = *flat;
@@ -113,7 +108,7 @@ static const struct cm_node *find_product(struct cm_candidate *m, struct operand
 {
     const struct cm_node *product = cm_candidate_maker(m, m->operand, "MatMul");
     if (!product || cm_value_get(m->module, m->operand)->n_uses != 1 ||
-        type_of(m, m->operand)->rank != 3 || !find_operand(m, product, 0, a) ||
+        cm_value_type(m->module, m->operand)->rank != 3 || !find_operand(m, product, 0, a) ||
         !find_operand(m, product, 1, b) || !same_batch(a, b))
         return NULL;
     return product;

@@ -11,11 +11,6 @@ enum {
     SHAPES_MAX = 64, /* nodes that compute one shape */
 };
 
-static bool keeps_shape(struct cm_candidate *m)
-{
-    return cm_same_tensor_type(cm_candidate_type(m, 0), cm_candidate_result_type(m, 0));
-}
-
 /* Is item k of what is known of a shape surely 1 or this dimension? */
 static bool says_the_same(struct cm_quantity item, struct cm_dim dim)
 {
@@ -30,7 +25,7 @@ static bool expands_nothing(struct cm_candidate *m)
     const struct cm_known *known = cm_value_get(m->module, m->node->inputs[1].value)->fact.known;
     const int64_t count = shape ? cm_tensor_count(shape) : known ? (int64_t)known->count : -1;
 
-    if (!keeps_shape(m) || count < 0 || count > x->rank)
+    if (!cm_candidate_keeps_shape(m) || count < 0 || count > x->rank)
         return false;
     for (int64_t k = 0; k < count; k++) {
         const struct cm_quantity item =
@@ -48,7 +43,7 @@ static bool repeats_nothing(struct cm_candidate *m)
     for (int64_t k = 0; times && k < cm_tensor_count(times); k++)
         if (cm_tensor_int(times, k) != 1)
             return false;
-    return times && keeps_shape(m);
+    return times && cm_candidate_keeps_shape(m);
 }
 
 /* ---- views: the same elements in the same order ---- */

@@ -2,17 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrite/transpose_rules.h"
 
+#include "rewrite/pass.h"
+
 /* The integers of a constant operand of rank 0 or 1; false when it is none, or longer than room. A
  * file that cannot be read is refused where its contents are needed. */
 static bool constant_list(const struct cm_node *node, int operand, int64_t *items, size_t room,
                           size_t *count)
 {
-    const cm_value value = cm_node_input(node, operand);
-    const struct cm_tensor *tensor = NULL;
+    const struct cm_tensor *tensor =
+        cm_small_constant(node->module, cm_node_input(node, operand), (int64_t)room);
 
-    if (!value || cm_value_constant(node->module, value, &tensor, NULL) || !tensor ||
-        tensor->shape.rank > 1 || (size_t)cm_tensor_count(tensor) > room ||
-        (tensor->type != CM_INT64 && tensor->type != CM_INT32))
+    if (!tensor || tensor->shape.rank > 1 || (tensor->type != CM_INT64 && tensor->type != CM_INT32))
         return false;
     *count = (size_t)cm_tensor_count(tensor);
     for (size_t i = 0; i < *count; i++)

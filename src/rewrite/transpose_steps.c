@@ -39,11 +39,10 @@ static enum cm_status give_instead(struct cm_transpose_steps *t, struct cm_node 
                                    cm_value value)
 {
     if (!cm_replace_value(node->graph, node->outputs[0], value)) {
-        struct {
-            struct cm_builder build;
-        } b = {{.graph = node->graph, .before = node, .err = t->err}};
-        const cm_value copy = cm_emit(&b, "Identity", value);
-        CM_TRY(b.build.status);
+        struct cm_builder build = {.graph = node->graph, .before = node, .err = t->err};
+        const cm_value copy =
+            cm_build(&build, &(struct cm_emission){.op = "Identity", CM_INPUTS(value)});
+        CM_TRY(build.status);
         (void)cm_replace_value(node->graph, node->outputs[0], copy); /* it has just been made */
     }
     cm_graph_remove_node(node);
@@ -103,50 +102,36 @@ static cm_value turned_matrix(const struct cm_transpose_steps *t, cm_value value
                : 0;
 }
 
-static bool is_gemm(const struct cm_node *node)
-{
-    return !node->domain.size && cm_str_is(node->op_type, "Gemm");
-}
-
 /* A product of two matrices: Gemm, or a MatMul that could be one. */
 bool cm_is_matrix_product(const struct cm_node *node)
 {
-    if (is_gemm(node))
-        return true;
-    if (node->domain.size || !cm_str_is(node->op_type, "MatMul"))
-        return false;
-    for (int i = 0; i < 2; i++)
-        if (cm_value_get(node->module, node->inputs[i].value)->fact.type->rank != 2)
-            return false;
-    return true;
+    return cm_node_is(node, "Gemm") ||
+           (cm_node_is(node, "MatMul") &&
+            cm_value_type(node->module, node->inputs[0].value)->rank == 2 &&
+            cm_value_type(node->module, node->inputs[1].value)->rank == 2);
 }
 
-static const char *const turned_names[2] = {"transA", "transB"};
+static const char *const turned_names[] = {"transA", "transB", NULL};
 
 static bool reads_turned(const struct cm_node *product, int i)
 {
-    return is_gemm(product) && cm_node_int(product, turned_names[i]);
+    return cm_node_is(product, "Gemm") && cm_node_int(product, turned_names[i]);
 }
 
 /* A Gemm as the product is but for its operands, in the place of a node. */
 static enum cm_status put_gemm(struct cm_transpose_steps *t, const struct cm_node *product,
-                               cm_value *operands, const bool *turned, struct cm_node *node)
+                               const cm_value *operands, const bool *turned, struct cm_node *node)
 {
     struct cm_arena *arena = cm_module_arena(t->module);
-    const bool gemm = is_gemm(product);
-    struct cm_node_spec spec = {.op_type = CM_STR("Gemm"),
-                                .name = product->name,
-                                .version = gemm ? product->schema->since_version : 0,
-                                .inputs = operands,
-                                .n_inputs = 3,
-                                .n_outputs = 1,
-                                .original_version = gemm ? product->original_version : 0,
-                                .phase = node->phase};
-    spec.attributes = CM_NEW_ARRAY(arena, struct cm_attribute_proto, product->n_attributes + 2);
-    for (size_t i = 0; i < product->n_attributes; i++)
-        if (!cm_str_is(product->attributes[i].name, turned_names[0]) &&
-            !cm_str_is(product->attributes[i].name, turned_names[1]))
-            spec.attributes[spec.n_attributes++] = product->attributes[i];
+    cm_value *inputs;
+    struct cm_node_spec spec = cm_spec_like(product, turned_names, 2, 3, &inputs);
+
+    if (!cm_node_is(product, "Gemm")) {
+        spec.op_type = CM_STR("Gemm");
+        spec.version = spec.original_version = 0;
+    }
+    spec.phase = node->phase;
+    memcpy(inputs, operands, 3 * sizeof *inputs);
     for (int i = 0; i < 2; i++)
         if (turned[i])
             spec.attributes[spec.n_attributes++] = cm_attr_int(arena, turned_names[i], 1);
@@ -210,12 +195,11 @@ enum cm_status cm_transpose_as_reshape(struct cm_transpose_steps *t, struct cm_n
     }
     if (unknown > 1)
         return CM_OK;
-    struct {
-        struct cm_builder build;
-    } b = {{.graph = node->graph, .before = node, .err = t->err}};
-    const cm_value shape = cm_build_int64s(&b.build, (size_t)p.rank, dims);
-    const cm_value reshaped = cm_emit(&b, "Reshape", node->inputs[0].value, shape);
-    CM_TRY(b.build.status);
+    struct cm_builder build = {.graph = node->graph, .before = node, .err = t->err};
+    const cm_value shape = cm_build_int64s(&build, (size_t)p.rank, dims);
+    const cm_value reshaped = cm_build(
+        &build, &(struct cm_emission){.op = "Reshape", CM_INPUTS(node->inputs[0].value, shape)});
+    CM_TRY(build.status);
     if (cm_replace_value(node->graph, node->outputs[0], reshaped))
         cm_graph_remove_node(node);
     return CM_OK;
@@ -223,7 +207,7 @@ enum cm_status cm_transpose_as_reshape(struct cm_transpose_steps *t, struct cm_n
 
 bool cm_is_shape(const struct cm_node *node)
 {
-    return !node->domain.size && cm_str_is(node->op_type, "Shape");
+    return cm_node_is(node, "Shape");
 }
 
 /* Where only shapes are read of a Transpose, they are read of its operand and put in order. */

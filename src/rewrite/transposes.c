@@ -64,11 +64,6 @@ struct transposes {
 
 static const uint32_t REFUSED = UINT32_MAX; /* a mark: no member of this problem */
 
-static const struct cm_type *type_of(const struct transposes *t, cm_value value)
-{
-    return cm_value_get(t->steps.module, value)->fact.type;
-}
-
 /* ---- the problem: which nodes, which values ---- */
 
 static struct place place_of(const struct transposes *t, cm_value value)
@@ -100,7 +95,7 @@ static enum operand_kind operand_kind(const struct transposes *t, const struct c
     const cm_value value = node->inputs[i].value;
     if (!value || !cm_transpose_moves(node, i))
         return OPERAND_STAYS;
-    const struct cm_type *type = type_of(t, value);
+    const struct cm_type *type = cm_value_type(t->steps.module, value);
     if (type->kind != CM_KIND_TENSOR || type->rank == CM_RANK_UNKNOWN || type->rank > rank)
         return OPERAND_HINDERS;
     if (is_constant(t, value))
@@ -119,7 +114,8 @@ static bool outputs_agree(struct transposes *t, const struct cm_node *node,
         if (!node->outputs[o])
             continue;
         const struct cm_perm *perm = place_of(t, node->outputs[o]).perm;
-        if (type_of(t, node->outputs[o])->rank != out->rank || (perm && !cm_perm_equal(perm, out)))
+        if (cm_value_type(t->steps.module, node->outputs[o])->rank != out->rank ||
+            (perm && !cm_perm_equal(perm, out)))
             return false;
     }
     return true;
@@ -127,7 +123,7 @@ static bool outputs_agree(struct transposes *t, const struct cm_node *node,
 
 static bool reserve(struct transposes *t, cm_value constant)
 {
-    const struct cm_type *type = type_of(t, constant);
+    const struct cm_type *type = cm_value_type(t->steps.module, constant);
     struct cm_shape shape;
     int64_t count;
     size_t bytes;
@@ -202,7 +198,7 @@ static void collect(struct transposes *t, struct cm_graph *graph, size_t first)
 /* What a Transpose of value costs. */
 static int64_t cost_of(const struct transposes *t, cm_value value, const struct cm_perm *perm)
 {
-    const struct cm_type *type = type_of(t, value);
+    const struct cm_type *type = cm_value_type(t->steps.module, value);
     const int64_t most = INT64_C(1) << 40;
     int64_t cost = (int64_t)cm_dtype_size(type->dtype);
 
@@ -371,36 +367,21 @@ static enum cm_status near_operands(struct transposes *t, struct cm_node *node,
 static enum cm_status rebuild(struct transposes *t, struct cm_node *node,
                               const struct cm_perm *perm)
 {
-    struct cm_arena *arena = cm_module_arena(t->steps.module);
+    static const char *const moved[] = {"axis", NULL};
     struct cm_transposed how;
     size_t n_inputs = (size_t)node->n_inputs;
+    cm_value *operands;
 
     if (!cm_transpose_through(node, perm, &how))
         return cm_fail(t->steps.err, CM_BAD_MODEL, "%s changed while transposes were moved",
                        cm_node_describe(node).text);
     if (how.operand >= node->n_inputs)
         n_inputs = (size_t)how.operand + 1;
-    cm_value *operands = CM_NEW_ARRAY(&t->scratch, cm_value, n_inputs);
+    struct cm_node_spec spec = cm_spec_like(node, moved + !how.has_axis, 1, n_inputs, &operands);
     CM_TRY(near_operands(t, node, perm, &how, operands));
-    bool *wanted = CM_NEW_ARRAY(&t->scratch, bool, (size_t)node->n_outputs);
-    for (int o = 0; o < node->n_outputs; o++)
-        wanted[o] = node->outputs[o] != 0;
-    struct cm_node_spec spec = {.domain = node->domain,
-                                .op_type = node->op_type,
-                                .name = node->name,
-                                .version = node->schema ? node->schema->since_version : 0,
-                                .inputs = operands,
-                                .n_inputs = n_inputs,
-                                .n_outputs = (size_t)node->n_outputs,
-                                .wanted = wanted,
-                                .original_version = node->original_version,
-                                .phase = node->phase};
-    spec.attributes = CM_NEW_ARRAY(arena, struct cm_attribute_proto, node->n_attributes + 1);
-    for (size_t i = 0; i < node->n_attributes; i++)
-        if (!how.has_axis || !cm_str_is(node->attributes[i].name, "axis"))
-            spec.attributes[spec.n_attributes++] = node->attributes[i];
     if (how.has_axis)
-        spec.attributes[spec.n_attributes++] = cm_attr_int(arena, "axis", how.axis);
+        spec.attributes[spec.n_attributes++] =
+            cm_attr_int(cm_module_arena(t->steps.module), "axis", how.axis);
     struct cm_node *made;
     CM_TRY(cm_graph_add_node(node->graph, node, &spec, &made, t->steps.err));
     for (int o = 0; o < node->n_outputs; o++)
