@@ -25,14 +25,14 @@ import operator_names
 import prose
 import check_training_docs as training_docs_tables
 import wrap_markdown
+from growable_arrays import check_arrays
 
 ROOT = Path(__file__).resolve().parent.parent
 C_FOLDERS = ("include", "src", "cli", "examples", "tests", "bench", "tools", "python")
 # Unbounded, locale-dependent or stack-eating.
 BANNED = "sprintf vsprintf strcpy strcat strtok atoi atol atof gets alloca".split()
 # The library returns a status; what it does not do is print or end the process.
-# NO_COLOR, COLUMNS, the language
-MAY_READ_ENVIRONMENT = ("cli/demo_show.c", "cli/cmd_plot.c", "cli/braille.c")
+MAY_READ_ENVIRONMENT = ("cli/demo_show.c", "cli/cmd_plot.c", "cli/braille.c")  # NO_COLOR, COLUMNS, the language
 BANNED_IN_LIBRARY = "printf vprintf puts putchar perror exit _Exit quick_exit abort".split()
 # Memory comes from cm_malloc and its kin in the library, from cli_alloc and its kin in the command: the first note
 # what fails, the second never return NULL. Modules that are opened at run time cannot call them. A line of a log
