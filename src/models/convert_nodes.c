@@ -70,21 +70,6 @@ static void set_names(struct cm_msg *msg, int field, struct cm_strs *member, str
     cm_msg_set(msg, field);
 }
 
-static struct cm_str *one_name(struct cm_node_writer *w, struct cm_str name)
-{
-    struct cm_str *kept = CM_NEW(w->arena, struct cm_str);
-    *kept = name;
-    return kept;
-}
-
-static struct cm_node_proto *add_message(struct cm_node_writer *w, struct cm_str op)
-{
-    struct cm_node_proto *node = CM_PUSH(w->arena, &w->nodes);
-    *node = (struct cm_node_proto){0};
-    set_text(&node->msg, CM_NODE_OP_TYPE, &node->op_type, op);
-    return node;
-}
-
 static void set_attributes(struct cm_node_proto *node, struct cm_attribute_proto *items,
                            size_t count)
 {
@@ -110,9 +95,13 @@ static enum cm_status add_constant(struct cm_node_writer *w, cm_value value, str
     *CM_PUSH(w->arena, &w->constants) = value;
     if (schema &&
         cm_type_set_allows_tensor(cm_schema_types_of(schema, &schema->outputs[0]), tensor->type)) {
-        struct cm_node_proto *node = add_message(w, CM_STR("Constant"));
+        struct cm_node_proto *node = CM_PUSH(w->arena, &w->nodes);
+        struct cm_str *output = CM_NEW(w->arena, struct cm_str);
+        *output = name;
+        *node = (struct cm_node_proto){0};
+        set_text(&node->msg, CM_NODE_OP_TYPE, &node->op_type, CM_STR("Constant"));
         set_attributes(node, attr, 1);
-        set_names(&node->msg, CM_NODE_OUTPUT, &node->output, one_name(w, name), 1);
+        set_names(&node->msg, CM_NODE_OUTPUT, &node->output, output, 1);
         return CM_OK;
     }
     if (w->in_function || w->in_bodies)
@@ -146,9 +135,7 @@ static enum cm_status add_copy(struct cm_node_writer *w, cm_value from, struct c
 {
     struct cm_str name;
     CM_TRY(name_of(w, from, &name));
-    struct cm_node_proto *node = add_message(w, CM_STR("Identity"));
-    set_names(&node->msg, CM_NODE_INPUT, &node->input, one_name(w, name), 1);
-    set_names(&node->msg, CM_NODE_OUTPUT, &node->output, one_name(w, to), 1);
+    *CM_PUSH(w->arena, &w->nodes) = cm_identity_proto(w->arena, name, to);
     return CM_OK;
 }
 

@@ -334,14 +334,9 @@ static struct cm_model_proto copy_model(struct cm_arena *arena, const struct cm_
 {
     struct cm_model_proto model = *from;
 
-    model.opset_import.items =
-        cm_list_extended_by(arena, from->opset_import.items, from->opset_import.count, 0,
-                            sizeof *from->opset_import.items);
-    model.training_info.items =
-        cm_list_extended_by(arena, from->training_info.items, from->training_info.count, 0,
-                            sizeof *from->training_info.items);
-    model.functions.items = cm_list_extended_by(arena, from->functions.items, from->functions.count,
-                                                0, sizeof *from->functions.items);
+    CM_LIST_OWN(arena, &model.opset_import);
+    CM_LIST_OWN(arena, &model.training_info);
+    CM_LIST_OWN(arena, &model.functions);
     return model;
 }
 

@@ -451,12 +451,8 @@ static void name_outputs(struct writer *w, const struct cm_value_infos *written,
     for (size_t o = 0; o < out->output.count; o++) {
         if (!cm_map_add(&given, w->arena, out->output.items[o].name))
             continue;
-        struct cm_node_proto *copy = &out->node.items[out->node.count++];
-        copy->input = (struct cm_strs){&written->items[o].name, 1};
-        copy->output = (struct cm_strs){&out->output.items[o].name, 1};
-        cm_msg_set(&copy->msg, CM_NODE_INPUT);
-        cm_msg_set(&copy->msg, CM_NODE_OUTPUT);
-        set_text(&copy->msg, CM_NODE_OP_TYPE, &copy->op_type, CM_STR("Identity"));
+        out->node.items[out->node.count++] =
+            cm_identity_proto(w->arena, written->items[o].name, out->output.items[o].name);
         w->copies++;
     }
 }

@@ -28,6 +28,9 @@ void cm_put_str(struct cm_printer *p, struct cm_str text);
 /* Short things: at most 1,000 bytes. Numbers are those of the C locale. */
 void cm_put_format(struct cm_printer *p, const char *format, ...) CM_PRINTF(2, 3);
 void cm_put_spaces(struct cm_printer *p, int count);
+/* Is there an item i of a list of so many, and nothing has failed? Then ", " goes before all but
+ * the first. */
+bool cm_put_next(struct cm_printer *p, size_t i, size_t count);
 void cm_put_quoted(struct cm_printer *p, struct cm_str text);
 void cm_put_word(struct cm_printer *p,
                  struct cm_str name); /* in quotes unless it is an identifier */

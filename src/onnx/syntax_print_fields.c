@@ -30,9 +30,7 @@ static void print_list(struct cm_printer *p, const struct cm_field_info *field, 
     const int64_t *const ints = list.items;
 
     cm_put(p, "[", 1);
-    for (size_t i = 0; i < list.count && p->status == CM_OK; i++) {
-        if (i)
-            cm_put(p, ", ", 2);
+    for (size_t i = 0; cm_put_next(p, i, list.count); i++) {
         if (field->kind == CM_FIELD_MESSAGES)
             print_item(p, field->message, (const char *)list.items + i * field->message->size);
         else if (field->kind == CM_FIELD_STRS)
@@ -95,10 +93,7 @@ bool cm_print_notes(struct cm_printer *p, const struct cm_message_info *info, co
 void cm_print_entries(struct cm_printer *p, const struct cm_entries *entries)
 {
     cm_put(p, "[", 1);
-    for (size_t i = 0; i < entries->count && p->status == CM_OK; i++) {
-        if (i)
-            cm_put(p, ", ", 2);
+    for (size_t i = 0; cm_put_next(p, i, entries->count); i++)
         print_item(p, &cm_entry_info, &entries->items[i]);
-    }
     cm_put(p, "]", 1);
 }

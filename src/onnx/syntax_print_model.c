@@ -9,11 +9,8 @@ enum { STEP = 3 }; /* columns a level is indented by */
 static void print_values(struct cm_printer *p, const struct cm_value_infos *values)
 {
     cm_put(p, "(", 1);
-    for (size_t i = 0; i < values->count && p->status == CM_OK; i++) {
-        if (i)
-            cm_put(p, ", ", 2);
+    for (size_t i = 0; cm_put_next(p, i, values->count); i++)
         cm_print_value(p, &values->items[i]);
-    }
     cm_put(p, ")", 1);
 }
 
@@ -161,11 +158,8 @@ static void print_parameters(struct cm_printer *p, const struct cm_function_prot
 static void print_formals(struct cm_printer *p, const struct cm_strs *names)
 {
     cm_put(p, "(", 1);
-    for (size_t i = 0; i < names->count && p->status == CM_OK; i++) {
-        if (i)
-            cm_put(p, ", ", 2);
+    for (size_t i = 0; cm_put_next(p, i, names->count); i++)
         cm_put_name(p, names->items[i]);
-    }
     cm_put(p, ")", 1);
 }
 

@@ -41,11 +41,8 @@ static void print_list(struct cm_printer *p, const struct cm_field_info *field,
     /* ONNX's printer drops the bracket of an empty list of strings. */
     if (!p->upstream || list.count || item != CM_ATTR_STRING)
         cm_put(p, "[", 1);
-    for (size_t i = 0; i < list.count && p->status == CM_OK; i++) {
-        if (i)
-            cm_put(p, ", ", 2);
+    for (size_t i = 0; cm_put_next(p, i, list.count); i++)
         print_item(p, item, (const char *)list.items + i * size);
-    }
     cm_put(p, "]", 1);
 }
 
@@ -166,21 +163,15 @@ static void print_attributes(struct cm_printer *p, const struct cm_node_proto *n
     if (node->attribute.count == 0)
         return;
     cm_put_text(p, " <");
-    for (size_t i = 0; i < node->attribute.count && p->status == CM_OK; i++) {
-        if (i)
-            cm_put(p, ", ", 2);
+    for (size_t i = 0; cm_put_next(p, i, node->attribute.count); i++)
         cm_print_attribute(p, &node->attribute.items[i]);
-    }
     cm_put(p, ">", 1);
 }
 
 static void print_operands(struct cm_printer *p, const struct cm_strs *names)
 {
-    for (size_t i = 0; i < names->count && p->status == CM_OK; i++) {
-        if (i)
-            cm_put(p, ", ", 2);
+    for (size_t i = 0; cm_put_next(p, i, names->count); i++)
         cm_put_word(p, names->items[i]);
-    }
 }
 
 /* Domains are words with dots between them as a rule, and stay so; any other goes into quotes as a

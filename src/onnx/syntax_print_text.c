@@ -87,6 +87,15 @@ void cm_put_spaces(struct cm_printer *p, int count)
         cm_put(p, " ", 1);
 }
 
+bool cm_put_next(struct cm_printer *p, size_t i, size_t count)
+{
+    if (i == count || p->status != CM_OK)
+        return false;
+    if (i)
+        cm_put(p, ", ", 2);
+    return true;
+}
+
 /* Ends of lines and tabs stay: the text is read by people too. */
 static size_t unprintable(struct cm_str rest)
 {

@@ -19,33 +19,15 @@ struct format {
 
 static const struct format half = {5, 10, 15, 0x7BFF, 0x7C00, 0x7E00, false};
 
-static const struct format *minifloat(enum cm_dtype type)
-{
-    static const struct format e4m3fn = {4, 3, 7, 0x7E, 0, 0x7F, false};
-    static const struct format e4m3fnuz = {4, 3, 8, 0x7F, 0, 0, true};
-    static const struct format e5m2 = {5, 2, 15, 0x7B, 0x7C, 0x7E, false};
-    static const struct format e5m2fnuz = {5, 2, 16, 0x7F, 0, 0, true};
-    static const struct format e2m1 = {2, 1, 1, 0x7, 0, 0, false};
-    static const struct format e2m3 = {2, 3, 1, 0x1F, 0, 0, false};
-    static const struct format e3m2 = {3, 2, 3, 0x1F, 0, 0, false};
-
-    switch (type) {
-    case CM_FLOAT8E4M3FN:
-        return &e4m3fn;
-    case CM_FLOAT8E4M3FNUZ:
-        return &e4m3fnuz;
-    case CM_FLOAT8E5M2:
-        return &e5m2;
-    case CM_FLOAT8E5M2FNUZ:
-        return &e5m2fnuz;
-    case CM_FLOAT6E2M3:
-        return &e2m3;
-    case CM_FLOAT6E3M2:
-        return &e3m2;
-    default:
-        return &e2m1;
-    }
-}
+static const struct format minifloats[] = {
+    [CM_FLOAT8E4M3FN] = {4, 3, 7, 0x7E, 0, 0x7F, false},
+    [CM_FLOAT8E4M3FNUZ] = {4, 3, 8, 0x7F, 0, 0, true},
+    [CM_FLOAT8E5M2] = {5, 2, 15, 0x7B, 0x7C, 0x7E, false},
+    [CM_FLOAT8E5M2FNUZ] = {5, 2, 16, 0x7F, 0, 0, true},
+    [CM_FLOAT4E2M1] = {2, 1, 1, 0x7, 0, 0, false},
+    [CM_FLOAT6E2M3] = {2, 3, 1, 0x1F, 0, 0, false},
+    [CM_FLOAT6E3M2] = {3, 2, 3, 0x1F, 0, 0, false},
+};
 
 static uint32_t bits_of(float value)
 {
@@ -166,7 +148,7 @@ float cm_minifloat_to_float(enum cm_dtype type, uint8_t bits)
 {
     if (type == CM_FLOAT8E8M0)
         return e8m0_to_float(bits);
-    const struct format *f = minifloat(type);
+    const struct format *f = &minifloats[type];
     const int width = f->exponent + f->mantissa;
     const uint32_t magnitude = bits & ((UINT32_C(1) << width) - 1);
     const bool negative = bits >> width & 1;
@@ -197,7 +179,7 @@ uint8_t cm_minifloat_from_float(enum cm_dtype type, float value, enum cm_overflo
 {
     if (type == CM_FLOAT8E8M0)
         return e8m0_from_float(value, overflow);
-    const struct format *f = minifloat(type);
+    const struct format *f = &minifloats[type];
     const uint32_t bits = bits_of(value), magnitude = bits & 0x7FFFFFFF;
     const uint32_t sign_bit = UINT32_C(1) << (f->exponent + f->mantissa);
     const uint32_t sign = bits >> 31 ? sign_bit : 0;

@@ -56,15 +56,12 @@ struct lowest {
 
 static void raise_to(struct lowest *lowest, const struct cm_graph *graph)
 {
-    for (const struct cm_node *node = graph->first; node; node = node->next) {
+    for (const struct cm_node *node = NULL; (node = cm_graph_next_node(graph, node));) {
         const int64_t needed = cm_domain_plain(node->domain).size
                                    ? lowest->opset
                                    : cm_portable_version(node, lowest->opset);
         if (needed > lowest->opset)
             *lowest = (struct lowest){needed, node};
-        for (size_t i = 0; i < node->n_bodies; i++)
-            if (node->bodies[i].graph)
-                raise_to(lowest, node->bodies[i].graph);
     }
 }
 
