@@ -12,82 +12,71 @@ const struct cm_attribute_proto *cm_node_attr(const struct cm_node *node, const 
     return NULL;
 }
 
-/* The schema's default, when the node itself has no such attribute. */
-static const struct cm_schema_default *preset(const struct cm_node *node, const char *name)
+/* What the node says, else the schema's default; both NULL: neither says anything. */
+struct said {
+    const struct cm_attribute_proto *here;
+    const struct cm_schema_default *preset;
+};
+
+static struct said look_up(const struct cm_node *node, const char *name)
 {
-    if (!node->schema)
-        return NULL;
-    const struct cm_schema_attr *attr = cm_schema_find_attr(node->schema, cm_str(name));
-    return attr ? attr->preset : NULL;
+    const struct cm_attribute_proto *here = cm_node_attr(node, name);
+    const struct cm_schema_attr *attr =
+        !here && node->schema ? cm_schema_find_attr(node->schema, cm_str(name)) : NULL;
+
+    return (struct said){here, attr ? attr->preset : NULL};
 }
 
 bool cm_node_has_attr(const struct cm_node *node, const char *name)
 {
-    return cm_node_attr(node, name) || preset(node, name) || cm_node_body(node, name);
+    const struct said said = look_up(node, name);
+    return said.here || said.preset || cm_node_body(node, name);
 }
 
 int64_t cm_node_int(const struct cm_node *node, const char *name)
 {
-    const struct cm_attribute_proto *attr = cm_node_attr(node, name);
-    if (attr)
-        return attr->i;
-    const struct cm_schema_default *by_default = preset(node, name);
-    return by_default ? by_default->i : 0;
+    const struct said said = look_up(node, name);
+    return said.here ? said.here->i : said.preset ? said.preset->i : 0;
 }
 
 float cm_node_float(const struct cm_node *node, const char *name)
 {
-    const struct cm_attribute_proto *attr = cm_node_attr(node, name);
-    if (attr)
-        return attr->f;
-    const struct cm_schema_default *by_default = preset(node, name);
-    return by_default ? by_default->f : 0;
+    const struct said said = look_up(node, name);
+    return said.here ? said.here->f : said.preset ? said.preset->f : 0;
 }
 
 struct cm_str cm_node_str(const struct cm_node *node, const char *name)
 {
-    const struct cm_attribute_proto *attr = cm_node_attr(node, name);
-    if (attr)
-        return attr->s;
-    const struct cm_schema_default *by_default = preset(node, name);
-    return by_default ? cm_str(by_default->s) : CM_STR_NONE;
+    const struct said said = look_up(node, name);
+    return said.here ? said.here->s : said.preset ? cm_str(said.preset->s) : CM_STR_NONE;
 }
 
 struct cm_int64s cm_node_ints(const struct cm_node *node, const char *name)
 {
-    const struct cm_attribute_proto *attr = cm_node_attr(node, name);
-    if (attr)
-        return attr->ints;
-    const struct cm_schema_default *by_default = preset(node, name);
-    if (!by_default)
-        return (struct cm_int64s){NULL, 0};
-    return (struct cm_int64s){(int64_t *)(uintptr_t)by_default->ints, by_default->count};
+    const struct said said = look_up(node, name);
+    if (said.here || !said.preset)
+        return said.here ? said.here->ints : (struct cm_int64s){NULL, 0};
+    return (struct cm_int64s){(int64_t *)(uintptr_t)said.preset->ints, said.preset->count};
 }
 
 struct cm_floats cm_node_floats(const struct cm_node *node, const char *name)
 {
-    const struct cm_attribute_proto *attr = cm_node_attr(node, name);
-    if (attr)
-        return attr->floats;
-    const struct cm_schema_default *by_default = preset(node, name);
-    if (!by_default)
-        return (struct cm_floats){NULL, 0};
-    return (struct cm_floats){(float *)(uintptr_t)by_default->floats, by_default->count};
+    const struct said said = look_up(node, name);
+    if (said.here || !said.preset)
+        return said.here ? said.here->floats : (struct cm_floats){NULL, 0};
+    return (struct cm_floats){(float *)(uintptr_t)said.preset->floats, said.preset->count};
 }
 
 struct cm_strs cm_node_strs(const struct cm_node *node, const char *name)
 {
-    const struct cm_attribute_proto *attr = cm_node_attr(node, name);
-    if (attr)
-        return attr->strings;
-    const struct cm_schema_default *by_default = preset(node, name);
-    if (!by_default)
-        return (struct cm_strs){NULL, 0};
+    const struct said said = look_up(node, name);
+    if (said.here || !said.preset)
+        return said.here ? said.here->strings : (struct cm_strs){NULL, 0};
     struct cm_strs list = {
-        CM_NEW_ARRAY(cm_module_arena(node->module), struct cm_str, by_default->count),
-        by_default->count};
+        CM_NEW_ARRAY(cm_module_arena(node->module), struct cm_str, said.preset->count),
+        said.preset->count};
     for (size_t i = 0; i < list.count; i++)
-        list.items[i] = cm_str(by_default->strings[i]);
+        list.items[i] = cm_str(said.preset->strings[i]);
     return list;
 }
 

@@ -3,7 +3,7 @@
 #include "models/convert_version.h"
 
 #include "base/array.h"
-#include "graph/import.h"
+#include "graph/import_context.h"
 #include "graph/registry.h"
 #include "models/convert_ir.h"
 #include "models/convert_nodes.h"
@@ -256,12 +256,8 @@ static enum cm_status import_all(struct conversion *c)
 
 static struct cm_str place_of(struct conversion *c, const struct cm_node_proto *node)
 {
-    const struct cm_str domain = cm_domain_plain(node->domain);
-    const struct cm_str name =
-        node->name.size || !node->output.count ? node->name : node->output.items[0];
-    return cm_arena_printf(c->arena, "%.*snode %s'%.*s' (%.*s%s%.*s)", CM_STR_FMT(c->place),
-                           node->name.size ? "" : "making ", CM_STR_FMT(name), CM_STR_FMT(domain),
-                           domain.size ? "." : "", CM_STR_FMT(node->op_type));
+    return cm_arena_printf(c->arena, "%.*s%s", CM_STR_FMT(c->place),
+                           cm_import_name_node(c->arena, node).data);
 }
 
 /* Goes on after a failure that says something of the model, which is listed. */

@@ -34,18 +34,25 @@ static bool is_known(const struct cm_value_def *def)
     return true;
 }
 
+/* Output o, if it is known and somebody reads it; NULL otherwise. */
+static const struct cm_value_def *known_result(const struct cm_candidate *m, int o)
+{
+    const cm_value value = m->node->outputs[o];
+    const struct cm_value_def *def = value ? cm_value_get(m->module, value) : NULL;
+    return def && def->fact.known && def->n_uses && is_known(def) &&
+                   !cm_is_output(m->node->graph, value)
+               ? def
+               : NULL;
+}
+
 static bool knows_result(struct cm_candidate *m)
 {
     const struct cm_node *node = m->node;
     if (!node->op || node->n_bodies || node->op->effects & CM_RANDOM)
         return false;
-    for (int o = 0; o < node->n_outputs; o++) {
-        const struct cm_value_def *def =
-            node->outputs[o] ? cm_value_get(m->module, node->outputs[o]) : NULL;
-        if (def && def->fact.known && def->n_uses && is_known(def) &&
-            !cm_is_output(node->graph, node->outputs[o]))
+    for (int o = 0; o < node->n_outputs; o++)
+        if (known_result(m, o))
             return true;
-    }
     return false;
 }
 
@@ -67,11 +74,9 @@ static cm_value build_known(struct cm_candidate *m, const struct cm_value_def *d
 
 static void known_results(struct cm_candidate *m)
 {
-    const struct cm_node *node = m->node;
-    for (int o = 0; o < node->n_outputs; o++) {
-        const struct cm_value_def *def =
-            node->outputs[o] ? cm_value_get(m->module, node->outputs[o]) : NULL;
-        if (def && def->n_uses && is_known(def) && !cm_is_output(node->graph, node->outputs[o]))
+    for (int o = 0; o < m->node->n_outputs; o++) {
+        const struct cm_value_def *def = known_result(m, o);
+        if (def)
             m->results[o] = build_known(m, def);
     }
 }
