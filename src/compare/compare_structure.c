@@ -49,13 +49,13 @@ static bool same_texts(const struct cm_strs *a, const struct cm_strs *b)
 static bool same_types(const struct comparing *c, const struct cm_attribute_proto *a,
                        const struct cm_attribute_proto *b)
 {
-    bool same =
-        a->type_protos.count == b->type_protos.count && !a->tp == !b->tp &&
-        (!a->tp || cm_str_equal(cm_type_text(c->arena, a->tp), cm_type_text(c->arena, b->tp)));
+    bool same = a->type_protos.count == b->type_protos.count && !a->tp == !b->tp &&
+                (!a->tp || cm_str_equal(cm_type_text(c->arena, a->tp, ","),
+                                        cm_type_text(c->arena, b->tp, ",")));
 
     for (size_t i = 0; same && i < a->type_protos.count; i++)
-        same = cm_str_equal(cm_type_text(c->arena, &a->type_protos.items[i]),
-                            cm_type_text(c->arena, &b->type_protos.items[i]));
+        same = cm_str_equal(cm_type_text(c->arena, &a->type_protos.items[i], ","),
+                            cm_type_text(c->arena, &b->type_protos.items[i], ","));
     return same;
 }
 
@@ -284,8 +284,8 @@ static void compare_ends(const struct comparing *c, const char *what,
             cm_arena_printf(c->arena, "%s '%.*s'", what, CM_STR_FMT(value->name));
 
         if (other)
-            changed(c, place, cm_type_text(c->arena, value->type),
-                    cm_type_text(c->arena, other->type));
+            changed(c, place, cm_type_text(c->arena, value->type, ","),
+                    cm_type_text(c->arena, other->type, ","));
         else
             add(c, CM_COMPARE_REMOVED, place);
     }
@@ -295,7 +295,7 @@ static void compare_ends(const struct comparing *c, const char *what,
         if (!cm_value_infos_find(a, value->name))
             cm_compare_add(c->found, CM_COMPARE_STRUCTURE, CM_COMPARE_ADDED,
                            cm_arena_printf(c->arena, "%s '%.*s'", what, CM_STR_FMT(value->name)),
-                           NULL, "%.*s", CM_STR_FMT(cm_type_text(c->arena, value->type)));
+                           NULL, "%.*s", CM_STR_FMT(cm_type_text(c->arena, value->type, ",")));
     }
 }
 

@@ -96,7 +96,7 @@ void cm_draw_put_type(struct cm_arena *arena, char to[CM_DRAW_TEXT],
     if (!type)
         return;
     if (!tensor || !tensor->shape) {
-        const struct cm_str name = cm_type_text(arena, type);
+        const struct cm_str name = cm_type_text(arena, type, ",");
         if (!cm_str_is(name, "?")) /* a type of no kind */
             cm_draw_put_text(to, name);
         return;

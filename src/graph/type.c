@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/type.h"
 
+#include "onnx/type_text.h"
+
 enum { TYPE_DEPTH = 16 }; /* sequences of optionals of maps ..: no model nests deeper */
 
 const struct cm_type *cm_type_tensor(struct cm_arena *arena, enum cm_dtype dtype, int rank,
@@ -350,60 +352,15 @@ const struct cm_type *cm_type_join(struct cm_arena *arena, const struct cm_type 
     return combine(arena, a, b, false);
 }
 
-static struct cm_str print_dims(struct cm_arena *arena, const struct cm_symbols *symbols,
-                                const struct cm_type *type)
-{
-    if (type->rank == CM_RANK_UNKNOWN)
-        return CM_STR("[]");
-    if (type->rank == 0)
-        return CM_STR("");
-    struct cm_str text = CM_STR("[");
-    for (int i = 0; i < type->rank; i++) {
-        const char *comma = i ? "," : "";
-        const struct cm_dim dim = type->dims[i];
-        const struct cm_str symbol = cm_symbol_name(symbols, dim.symbol);
-        if (cm_dim_known(dim))
-            text =
-                cm_arena_printf(arena, "%s%s%lld", cm_str_text(text), comma, (long long)dim.value);
-        else if (symbol.size)
-            text = cm_arena_printf(arena, "%s%s%.*s", cm_str_text(text), comma, CM_STR_FMT(symbol));
-        else
-            text = cm_arena_printf(arena, "%s%s?", cm_str_text(text), comma);
-    }
-    return cm_arena_printf(arena, "%s]", cm_str_text(text));
-}
-
 struct cm_str cm_type_print(struct cm_arena *arena, const struct cm_symbols *symbols,
                             const struct cm_type *type)
 {
-    static const char *const wraps[] = {
-        [CM_KIND_SEQUENCE] = "seq",
-        [CM_KIND_OPTIONAL] = "optional",
-    };
+    struct cm_type_proto proto = {0};
 
-    if (!type)
-        return CM_STR("unknown");
-    switch (type->kind) {
-    case CM_KIND_TENSOR:
-        return cm_arena_printf(arena, "%s%s", cm_dtype_name(type->dtype),
-                               print_dims(arena, symbols, type).data);
-    case CM_KIND_SPARSE:
-        return cm_arena_printf(arena, "sparse_tensor(%s%s)", cm_dtype_name(type->dtype),
-                               print_dims(arena, symbols, type).data);
-    case CM_KIND_SEQUENCE:
-    case CM_KIND_OPTIONAL:
-        return cm_arena_printf(arena, "%s(%s)", wraps[type->kind],
-                               cm_type_print(arena, symbols, type->elem).data);
-    case CM_KIND_MAP:
-        return cm_arena_printf(arena, "map(%s, %s)", cm_dtype_name(type->dtype),
-                               cm_type_print(arena, symbols, type->elem).data);
-    case CM_KIND_OPAQUE:
-        return cm_arena_printf(arena, "opaque(%.*s,%.*s)", CM_STR_FMT(type->domain),
-                               CM_STR_FMT(type->name));
-    case CM_KIND_NONE:
-        break;
-    }
-    return CM_STR("nothing");
+    if (!type || type->kind == CM_KIND_NONE)
+        return type ? CM_STR("nothing") : CM_STR("unknown");
+    cm_type_to_proto(arena, symbols, type, &proto);
+    return cm_type_text(arena, &proto, ", ");
 }
 
 bool cm_dim_broadcast(struct cm_dim a, struct cm_dim b, struct cm_dim *out)

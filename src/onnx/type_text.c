@@ -10,6 +10,7 @@ enum { DEPTH_MAX = 64 };
 
 struct text {
     struct cm_arena *arena;
+    struct cm_str comma; /* between the parts of a map */
     CM_ARRAY(char);
 };
 
@@ -75,7 +76,7 @@ static void add_type(struct text *text, const struct cm_type_proto *type, int de
     } else if (type->map_type) {
         add(text, CM_STR("map("));
         add_dtype(text, type->map_type->key_type);
-        add(text, CM_STR(","));
+        add(text, text->comma);
         add_type(text, type->map_type->value_type, depth + 1);
         add(text, CM_STR(")"));
     } else if (type->opaque_type) {
@@ -89,9 +90,10 @@ static void add_type(struct text *text, const struct cm_type_proto *type, int de
     }
 }
 
-struct cm_str cm_type_text(struct cm_arena *arena, const struct cm_type_proto *type)
+struct cm_str cm_type_text(struct cm_arena *arena, const struct cm_type_proto *type,
+                           const char *comma)
 {
-    struct text text = {.arena = arena};
+    struct text text = {.arena = arena, .comma = cm_str(comma)};
 
     add_type(&text, type, 0);
     *CM_PUSH(arena, &text) = 0;

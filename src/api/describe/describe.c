@@ -34,7 +34,7 @@ void cm_describe_value(struct cm_arena *arena, const struct cm_value_info_proto 
                        struct cameo_value_info *out)
 {
     const struct cm_tensor_type_proto *tensor = from->type ? from->type->tensor_type : NULL;
-    const struct cm_str type = cm_type_text(arena, from->type);
+    const struct cm_str type = cm_type_text(arena, from->type, ",");
 
     if (from->type && from->type->sparse_tensor_type)
         tensor = from->type->sparse_tensor_type;

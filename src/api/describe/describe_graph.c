@@ -87,8 +87,8 @@ static void describe_types(struct cm_arena *arena, const struct cm_attribute_pro
     struct cameo_text *types = CM_NEW_ARRAY(arena, struct cameo_text, count);
 
     for (size_t i = 0; i < count; i++) {
-        const struct cm_str text =
-            cm_type_text(arena, single && i == 0 ? from->tp : &from->type_protos.items[i - single]);
+        const struct cm_str text = cm_type_text(
+            arena, single && i == 0 ? from->tp : &from->type_protos.items[i - single], ",");
         types[i] = (struct cameo_text){text.data, text.size};
     }
     out->types = types;
