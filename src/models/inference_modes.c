@@ -331,19 +331,6 @@ static enum answer mode_answer(struct search *s, const struct scope *scope,
 
 /* ---- turning it off ---- */
 
-static void change(struct search *s, const char *format, ...) CM_PRINTF(2, 3);
-
-static void change(struct search *s, const char *format, ...)
-{
-    char text[1000];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    *CM_PUSH(s->arena, &s->out->changes) = cm_arena_str(s->arena, cm_str(text));
-}
-
 /* Its name, or that of its first result. */
 static struct cm_str name_of(const struct cm_node_proto *node)
 {
@@ -423,11 +410,11 @@ static void drop_statistics(struct search *s, struct scope *scope, size_t number
         } else if (stored < node->input.count) {
             *CM_PUSH(s->arena, &scope->copies) =
                 (struct copy){number, node->input.items[stored], name};
-            change(s,
-                   "'%.*s' is now the stored statistic '%.*s': BatchNormalization '%.*s' no "
-                   "longer computes it",
-                   CM_STR_FMT(name), CM_STR_FMT(node->input.items[stored]),
-                   CM_STR_FMT(name_of(node)));
+            *CM_PUSH(s->arena, &s->out->changes) = cm_arena_printf(
+                s->arena,
+                "'%.*s' is now the stored statistic '%.*s': BatchNormalization '%.*s' no "
+                "longer computes it",
+                CM_STR_FMT(name), CM_STR_FMT(node->input.items[stored]), CM_STR_FMT(name_of(node)));
         }
     }
     node->output = cut_list(s, &node->output, node->output.count ? 1 : 0);
@@ -511,10 +498,11 @@ static void search_scope(struct search *s, struct scope *scope, bool off)
         if (answer == ON && off)
             turn_off(s, scope, n, &mode);
         if (answer == ON_BY_DEFAULT)
-            change(s,
-                   "%.*s '%.*s' stays in training mode: an input of the model says so, by its "
-                   "default; feed false, or make it a constant",
-                   CM_STR_FMT(node->op_type), CM_STR_FMT(name_of(node)));
+            *CM_PUSH(s->arena, &s->out->changes) = cm_arena_printf(
+                s->arena,
+                "%.*s '%.*s' stays in training mode: an input of the model says so, by its "
+                "default; feed false, or make it a constant",
+                CM_STR_FMT(node->op_type), CM_STR_FMT(name_of(node)));
     }
 }
 
