@@ -48,44 +48,26 @@ static bool leaves(struct cm_candidate *m, int x, int i, double number)
     return true;
 }
 
-static bool either_leaves(struct cm_candidate *m, double number)
-{
-    return leaves(m, 0, 1, number) || leaves(m, 1, 0, number);
-}
-
-static bool by_one(struct cm_candidate *m)
-{
-    return either_leaves(m, 1);
-}
-
-static bool second_is_one(struct cm_candidate *m)
-{
-    return leaves(m, 0, 1, 1);
-}
-
 static bool is_float(const struct cm_candidate *m)
 {
     return cm_dtype_info(cm_candidate_type(m, 0)->dtype)->kind == CM_CLASS_FLOAT;
 }
 
-static bool adds_zero(struct cm_candidate *m)
+/* Is one operand the number that leaves the other as it is? */
+static bool has_neutral(struct cm_candidate *m)
 {
-    return either_leaves(m, is_float(m) ? -0.0 : 0.0);
-}
-
-static bool takes_zero(struct cm_candidate *m)
-{
-    return leaves(m, 0, 1, 0.0);
-}
-
-static bool with_true(struct cm_candidate *m)
-{
-    return either_leaves(m, 1);
-}
-
-static bool with_false(struct cm_candidate *m)
-{
-    return either_leaves(m, 0);
+    static const struct {
+        const char *op;
+        double number, of_floats;
+        bool either; /* operand; else the second alone */
+    } rows[] = {{"Mul", 1, 1, true},    {"Div", 1, 1, false}, {"Pow", 1, 1, false},
+                {"Add", 0, -0.0, true}, {"Sub", 0, 0, false}, {"And", 1, 1, true},
+                {"Or", 0, 0, true}};
+    size_t i = 0;
+    while (!cm_str_is(m->node->op_type, rows[i].op))
+        i++;
+    const double number = is_float(m) ? rows[i].of_floats : rows[i].number;
+    return leaves(m, 0, 1, number) || (rows[i].either && leaves(m, 1, 0, number));
 }
 
 /* ---- twice is never ---- */
@@ -172,12 +154,7 @@ const struct cm_simplify_rule cm_simplify_arithmetic[] = {
     {"identity", "Identity", always, cm_candidate_keep},
     {"dropout-at-inference", "Dropout", drops_nothing, cm_candidate_keep},
     {"cast-to-same-type", "Cast CastLike", same_type, cm_candidate_keep},
-    {"mul-by-one", "Mul", by_one, cm_candidate_keep},
-    {"div-or-pow-by-one", "Div Pow", second_is_one, cm_candidate_keep},
-    {"add-of-zero", "Add", adds_zero, cm_candidate_keep},
-    {"sub-of-zero", "Sub", takes_zero, cm_candidate_keep},
-    {"and-true", "And", with_true, cm_candidate_keep},
-    {"or-false", "Or", with_false, cm_candidate_keep},
+    {"neutral-operand", "Mul Div Pow Add Sub And Or", has_neutral, cm_candidate_keep},
     {"twice-is-never", "Neg Not", undone, cm_candidate_keep},
     {"where-decided", "Where", decided, cm_candidate_keep},
     {"of-one", "Clip Concat Sum Mean Max Min", one_operand, cm_candidate_keep},
