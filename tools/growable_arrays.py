@@ -1,8 +1,8 @@
 # Finds growable arrays that are written out by hand.
 # SPDX-License-Identifier: Apache-2.0
-"""base/array.h declares a growable array, base/arena.h adds to it. What may go without is listed in
-data/arrays.baseline: hash tables, memory that is no arena's, parallel lists, and files that somebody still has to
-change. The list may only become shorter.
+"""base/array.h declares a growable array, base/arena.h adds to it. data/arrays.baseline lists the files that may do
+without: hash tables, memory that is no arena's, parallel lists, and files that somebody still has to change. The list
+may only become shorter.
 """
 
 import re

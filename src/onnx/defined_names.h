@@ -1,5 +1,5 @@
-/* Names that a graph of a file defines: inputs, initializers, results of nodes. What the graphs
- * inside its nodes define is not among them. */
+/* Names that a graph of a file defines: inputs, initializers, results of nodes. The names that
+ * graphs inside its nodes define are their own. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_ONNX_DEFINED_NAMES_H
 #define CM_ONNX_DEFINED_NAMES_H

@@ -53,8 +53,8 @@ bool cm_replace_value(struct cm_graph *graph, cm_value old, cm_value replacement
 /* Is it a node of this operator of ai.onnx? NULL is none. */
 bool cm_node_is(const struct cm_node *node, const char *op_type);
 const struct cm_type *cm_value_type(const struct cm_module *module, cm_value value);
-/* The contents of a constant of at most so many elements; NULL: it is none, or cannot be read,
- * which whoever needs it will say. */
+/* The contents of a constant of at most so many elements. NULL: the value is no such constant, or
+ * its file cannot be read, which the session reports later. */
 const struct cm_tensor *cm_small_constant(const struct cm_module *module, cm_value value,
                                           int64_t most);
 /* What to add in the place of a node that changes: as it is, but for attributes of these names (a
