@@ -3,10 +3,10 @@
 #include "api/running.h"
 
 #include "graph/registry.h"
-#include "models/convert_nodes.h"
-#include "models/convert_version.h"
 #include "models/graph_calls.h"
 #include "models/inference_modes.h"
+#include "models/opset_change.h"
+#include "models/opset_nodes.h"
 
 struct convert_call {
     struct cameo_model *model;

@@ -1,6 +1,6 @@
 /* Models under other versions: what the cases of single nodes cannot show. */
 // SPDX-License-Identifier: Apache-2.0
-#include "models/convert_version.h"
+#include "models/opset_change.h"
 
 #include "check.h"
 #include "onnx/syntax.h"
@@ -39,7 +39,7 @@ static const char *operators(struct cm_arena *arena, const struct cm_nodes *node
 }
 
 /* Every change on the way up has a way down, or is known to have none. */
-void test_convert_version__versions_without_a_way_down_are_known(void)
+void test_opset_change__versions_without_a_way_down_are_known(void)
 {
     static const char *const none[] = {"GroupNormalization 21"}; /* its function body is written */
     for (size_t i = 0; i < cm_schema_count(); i++) {
@@ -73,7 +73,7 @@ static void a_constant_that_became(struct cm_arena *arena)
     CHECK(cm_str_is(file->model.graph->initializer.items[0].name, "other"));
 }
 
-void test_convert_version__a_constant_that_became_an_attribute_goes_with_its_last_reader(void)
+void test_opset_change__a_constant_that_became_an_attribute_goes_with_its_last_reader(void)
 {
     check_in_arena(a_constant_that_became);
 }
@@ -100,7 +100,7 @@ static void calls_of_a_function(struct cm_arena *arena)
     CHECK_INT(file->model.opset_import.items[0].version, 11);
 }
 
-void test_convert_version__calls_of_a_function_must_agree(void)
+void test_opset_change__calls_of_a_function_must_agree(void)
 {
     check_in_arena(calls_of_a_function);
 }
@@ -118,7 +118,7 @@ static void what_nobody_knows_stays(struct cm_arena *arena)
     CHECK_INT(file->model.opset_import.items[1].version, 3);
 }
 
-void test_convert_version__what_nobody_knows_stays(void)
+void test_opset_change__what_nobody_knows_stays(void)
 {
     check_in_arena(what_nobody_knows_stays);
 }
@@ -138,7 +138,7 @@ static void a_value_that_training(struct cm_arena *arena)
                 "needs 'axes' to be constant");
 }
 
-void test_convert_version__a_value_that_training_changes_is_no_constant(void)
+void test_opset_change__a_value_that_training_changes_is_no_constant(void)
 {
     check_in_arena(a_value_that_training);
 }

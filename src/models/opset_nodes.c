@@ -2,7 +2,7 @@
  * helping nodes of the newest version into a graph that hangs under the working copy; each of them
  * is then converted itself. */
 // SPDX-License-Identifier: Apache-2.0
-#include "models/convert_nodes.h"
+#include "models/opset_nodes.h"
 
 #include "graph/function.h"
 #include "graph/registry.h"

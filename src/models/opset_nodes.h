@@ -2,8 +2,8 @@
  * operator has such a form, with nodes that compute its operands or results where it needs them, or
  * the nodes of its function body. Nodes that mean the same as they stand are left to the caller. */
 // SPDX-License-Identifier: Apache-2.0
-#ifndef CM_MODELS_CONVERT_NODES_H
-#define CM_MODELS_CONVERT_NODES_H
+#ifndef CM_MODELS_OPSET_NODES_H
+#define CM_MODELS_OPSET_NODES_H
 
 #include "base/array.h"
 #include "graph/graph.h"

@@ -2,13 +2,13 @@
  * holds, model-local functions, and the graphs inside all of them.
  *
  * It works on the file's messages. A node that means the same under the new version keeps its
- * bytes; one that does not becomes that version's form, its names kept (models/convert_nodes.h).
+ * bytes; one that does not becomes that version's form, its names kept (models/opset_nodes.h).
  * Types and constants come from the working copy; weights are not read unless an operand must
  * become an attribute. What has no form in the new version is listed, every node with the reason,
  * and then nothing of the model is changed. */
 // SPDX-License-Identifier: Apache-2.0
-#ifndef CM_MODELS_CONVERT_VERSION_H
-#define CM_MODELS_CONVERT_VERSION_H
+#ifndef CM_MODELS_OPSET_CHANGE_H
+#define CM_MODELS_OPSET_CHANGE_H
 
 #include "base/array.h"
 #include "base/diagnostics.h"

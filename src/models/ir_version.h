@@ -1,7 +1,7 @@
 /* The IR version that goes with the opset versions of a model. */
 // SPDX-License-Identifier: Apache-2.0
-#ifndef CM_MODELS_CONVERT_IR_H
-#define CM_MODELS_CONVERT_IR_H
+#ifndef CM_MODELS_IR_VERSION_H
+#define CM_MODELS_IR_VERSION_H
 
 #include "onnx/messages.h"
 

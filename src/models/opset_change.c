@@ -1,12 +1,12 @@
 /* Going over a model's messages, converting what must be, and putting it in place at the end. */
 // SPDX-License-Identifier: Apache-2.0
-#include "models/convert_version.h"
+#include "models/opset_change.h"
 
 #include "base/array.h"
 #include "graph/import_context.h"
 #include "graph/registry.h"
-#include "models/convert_ir.h"
-#include "models/convert_nodes.h"
+#include "models/ir_version.h"
+#include "models/opset_nodes.h"
 #include "onnx/defined_names.h"
 #include "onnx/descriptor.h"
 #include "versions/upgrade.h"

@@ -1,6 +1,6 @@
 /* What IR version a model needs. */
 // SPDX-License-Identifier: Apache-2.0
-#include "models/convert_ir.h"
+#include "models/ir_version.h"
 
 #include "graph/registry.h"
 #include "onnx/descriptor.h"
