@@ -94,8 +94,7 @@ static bool to_core(struct test_case *test, struct cameo_model *model, struct ca
     options.core = true;
     if (cameo_model_expand(model, &options, out, NULL, &err) == CAMEO_OK)
         return true;
-    snprintf(test->reason, sizeof test->reason, "%.900s", err.message);
-    return false;
+    return test_failed(test, &err);
 }
 
 static bool run_case(struct test_case *test, const struct cli_tolerance *base)
@@ -109,15 +108,15 @@ static bool run_case(struct test_case *test, const struct cli_tolerance *base)
     struct cameo_error err;
     char path[TEST_PATH_SIZE];
 
-    if (!test_path(path, test->path, "model.onnx") ||
-        cli_load_model(path, NULL, &model, &err) != CAMEO_OK) {
-        snprintf(test->reason, sizeof test->reason, "%.900s", err.message);
+    if (!test_path(path, test->path, "model.onnx")) {
+        snprintf(test->reason, sizeof test->reason, "the path of the folder is too long");
         return false;
     }
+    if (cli_load_model(path, NULL, &model, &err) != CAMEO_OK)
+        return test_failed(test, &err);
     if (erased && cameo_model_erase_shapes(model, strcmp(erased, "ranks") == 0, &err) != CAMEO_OK) {
-        snprintf(test->reason, sizeof test->reason, "%.900s", err.message);
         cameo_model_free(model);
-        return false;
+        return test_failed(test, &err);
     }
     options.threads = (int)threads;
     options.memory_limit = cli_memory_limit(0);
@@ -136,7 +135,7 @@ static bool run_case(struct test_case *test, const struct cli_tolerance *base)
                        : cores  ? cores
                                 : model,
              cameo_session_new(subject, &options, &session, &err) != CAMEO_OK)
-        snprintf(test->reason, sizeof test->reason, "%.900s", err.message);
+        (void)test_failed(test, &err);
     else
         passed = test_run_sets(test, session, &tolerance);
     test->expanded = session && cameo_session_expanded(session) > 0;
@@ -193,12 +192,13 @@ static void keep_wanted(struct test_list *list)
 
 static int report(const struct test_list *list)
 {
-    size_t passed = 0, loose = 0, by_body = 0, refused = 0;
+    size_t passed = 0, loose = 0, by_body = 0, refused = 0, starved = 0;
     int code = CLI_YES;
 
     for (size_t i = 0; i < list->count; i++) {
         passed += list->items[i].passed;
         refused += list->items[i].refused;
+        starved += list->items[i].starved;
         loose += list->items[i].passed && list->items[i].random;
         by_body += list->items[i].expanded;
     }
@@ -212,12 +212,16 @@ static int report(const struct test_list *list)
         printf("\n%zu of %zu cases had a node expanded\n", by_body, list->count);
     if (junit_path && cli_may_write("test: --junit", junit_path) != CLI_YES)
         code = CLI_USAGE;
-    else if (junit_path)
+    else if (junit_path && !starved)
         code = test_write_junit(junit_path, list);
     printf("\n%zu passed, %zu failed", passed, list->count - passed - refused);
     if (is_compiled())
         printf(", %zu refused", refused);
     fputc('\n', stdout);
+    if (starved) {
+        cli_complain("test: memory ran out in %zu of the cases, which were not judged", starved);
+        return CLI_MACHINE;
+    }
     return code != CLI_YES ? code : passed == list->count ? CLI_YES : CLI_NO;
 }
 

@@ -11,6 +11,7 @@ struct test_case {
     char *path, *name; /* owned; name is the path below the operand, for people */
     bool passed, random, expanded;
     bool refused; /* it cannot be compiled, for a reason that is told */
+    bool starved; /* memory ran out before it could be judged */
     double seconds;
     char reason[1024];
 };
@@ -27,6 +28,8 @@ void test_list_free(struct test_list *list);
 
 /* folder/name; false when that is too long. */
 bool test_path(char path[TEST_PATH_SIZE], const char *folder, const char *name);
+/* Notes why the library could not run the case. Returns false. */
+bool test_failed(struct test_case *test, const struct cameo_error *err);
 /* What data.json of the case says, if anything. */
 void test_read_tolerance(const char *folder, struct cli_tolerance *tolerance);
 /* Runs every data set; false with a reason in test when one differs. */

@@ -35,8 +35,7 @@ static bool compile_into(struct test_case *test, const struct cameo_model *model
         test->refused = err.status == CAMEO_UNSUPPORTED;
     else if (cameo_compiled_open(path, out, &err) == CAMEO_OK)
         return true;
-    snprintf(test->reason, sizeof test->reason, "%.900s", err.message);
-    return false;
+    return test_failed(test, &err);
 }
 
 bool test_compile(struct test_case *test, const struct cameo_model *model, bool pure,

@@ -27,6 +27,12 @@ static bool fail(struct test_case *test, const char *format, ...)
     return false;
 }
 
+bool test_failed(struct test_case *test, const struct cameo_error *err)
+{
+    test->starved = err->status == CAMEO_NO_MEMORY;
+    return fail(test, "%.900s", err->message);
+}
+
 static bool has_file(const char *folder, const char *side, size_t index, char *path)
 {
     char name[64];
@@ -92,7 +98,7 @@ static bool load_inputs(struct test_case *test, const struct cameo_session *sess
                         cameo_session_input_count(session));
         if (!has_file(folder, "input", i, path) ||
             open_value(path, input->kind, &set->inputs[i], &err) != CAMEO_OK)
-            return fail(test, "%.900s", err.message);
+            return test_failed(test, &err);
         set->feeds[i] = cameo_feed_value(NULL, cameo_arrays_at(set->inputs[i], 0));
         set->feeds[i].index = index;
     }
@@ -117,7 +123,7 @@ static bool load_outputs(struct test_case *test, const struct cameo_session *ses
         if (!has_file(folder, "output", i, path) ||
             open_value(path, cameo_session_output(session, i)->kind, &set->outputs[i], &err) !=
                 CAMEO_OK)
-            return fail(test, "%.900s", err.message);
+            return test_failed(test, &err);
         set->fetches[i] = cameo_fetch_value(NULL);
         set->fetches[i].index = i;
     }
@@ -147,7 +153,7 @@ static bool run_set(struct test_case *test, struct cameo_session *session, const
 
     if (passed && cameo_session_run(session, set.feeds, set.n_inputs, set.fetches, set.n_outputs,
                                     NULL, &err) != CAMEO_OK)
-        passed = fail(test, "%.900s", err.message);
+        passed = test_failed(test, &err);
     passed = passed && compare(test, session, &set, tolerance);
     for (size_t i = 0; i < set.n_inputs; i++)
         cameo_arrays_free(set.inputs[i]);
