@@ -20,9 +20,20 @@ static bool starts_word(int c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-static bool continues_word(const struct cm_lex_rules *rules, int c)
+static bool is_mark_in_word(const struct cm_lex_rules *rules, int c)
 {
-    return starts_word(c) || is_digit(c) || (c && strchr(rules->in_word, c));
+    const char *mark = rules->in_word;
+    while (*mark && *mark != c)
+        mark++;
+    return *mark != 0;
+}
+
+/* The end of the word that p is in. */
+static const char *past_word(const struct cm_lex_rules *rules, const char *p, const char *end)
+{
+    while (p < end && (starts_word(*p) || is_digit(*p) || is_mark_in_word(rules, *p)))
+        p++;
+    return p;
 }
 
 const struct cm_lex_rules cm_lex_onnx = {.comment = "#", .in_word = ""};
@@ -47,16 +58,20 @@ enum cm_status cm_lex_fail_at(const struct cm_lexer *lex, const char *at, enum c
     return cm_fail(lex->err, status, "line %zu, column %zu: %s", line, column, reason);
 }
 
+static bool at_comment(const struct cm_lexer *lex)
+{
+    const struct cm_str rest = {lex->at, (size_t)(lex->end - lex->at)};
+
+    return *lex->at == *lex->rules->comment && cm_str_starts(rest, lex->rules->comment);
+}
+
+/* Space and comments begin with a byte before '0' in every language. */
 static void skip(struct cm_lexer *lex)
 {
-    const char *const comment = lex->rules->comment;
-    const size_t size = strlen(comment);
-
-    while (lex->at < lex->end) {
+    while (lex->at < lex->end && (unsigned char)*lex->at < '0') {
         if (is_space((unsigned char)*lex->at)) {
             lex->at++;
-        } else if (*lex->at == *comment && (size_t)(lex->end - lex->at) >= size &&
-                   memcmp(lex->at, comment, size) == 0) {
+        } else if (at_comment(lex)) {
             const char *line_end = memchr(lex->at, '\n', (size_t)(lex->end - lex->at));
             lex->at = line_end ? line_end : lex->end;
         } else {
@@ -106,10 +121,8 @@ struct cm_str cm_lex_peek_word(struct cm_lexer *lex)
 {
     if (!starts_word(cm_lex_peek(lex)))
         return CM_STR_NONE;
-    const char *p = lex->at;
-    while (p < lex->end && continues_word(lex->rules, (unsigned char)*p))
-        p++;
-    return (struct cm_str){lex->at, (size_t)(p - lex->at)};
+    const char *const end = past_word(lex->rules, lex->at, lex->end);
+    return (struct cm_str){lex->at, (size_t)(end - lex->at)};
 }
 
 bool cm_lex_take_word(struct cm_lexer *lex, const char *word)
@@ -135,10 +148,8 @@ bool cm_lex_is_word(struct cm_str text)
 {
     if (text.size == 0 || !starts_word((unsigned char)text.data[0]))
         return false;
-    for (size_t i = 1; i < text.size; i++)
-        if (!continues_word(&cm_lex_onnx, (unsigned char)text.data[i]))
-            return false;
-    return true;
+    const char *const end = text.data + text.size;
+    return past_word(&cm_lex_onnx, text.data, end) == end;
 }
 
 int cm_lex_hex_digit(int c)

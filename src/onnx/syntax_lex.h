@@ -11,8 +11,8 @@
 
 /* How a language is written. */
 struct cm_lex_rules {
-    const char *comment; /* begins one that ends with the line */
-    const char *in_word; /* marks that a word may have after its first letter */
+    char comment[3]; /* begins one that ends with the line */
+    char in_word[3]; /* marks that a word may have after its first letter */
 };
 extern const struct cm_lex_rules cm_lex_onnx;
 
