@@ -13,7 +13,7 @@ static bool is_same(const struct cm_node *node, int to)
     const struct cm_version_row *row = cm_version_find_row(node->domain, node->op_type, to);
     if (row && row->same_where_legal)
         return true;
-    return cm_upgrade_known(node->domain, node->op_type, to) == CM_UPGRADE_SAME &&
+    return !(row && row->up_note) && cm_version_is_unchanged(node->domain, node->op_type, to) &&
            !cm_version_new_word(node, to);
 }
 

@@ -38,7 +38,7 @@ const struct cm_version_row *cm_version_find_row(struct cm_str domain, struct cm
     return NULL;
 }
 
-static bool is_unchanged(struct cm_str domain, struct cm_str op, int to)
+bool cm_version_is_unchanged(struct cm_str domain, struct cm_str op, int to)
 {
     domain = cm_domain_plain(domain);
     for (size_t i = 0; i < cm_version_unchanged_count; i++) {
@@ -52,9 +52,9 @@ static bool is_unchanged(struct cm_str domain, struct cm_str op, int to)
 enum cm_upgrade_kind cm_upgrade_known(struct cm_str domain, struct cm_str op, int to)
 {
     const struct cm_version_row *row = cm_version_find_row(domain, op, to);
-    return row && row->up_note            ? CM_UPGRADE_CHANGED
-           : is_unchanged(domain, op, to) ? CM_UPGRADE_SAME
-                                          : CM_UPGRADE_MISSING;
+    return row && row->up_note                       ? CM_UPGRADE_CHANGED
+           : cm_version_is_unchanged(domain, op, to) ? CM_UPGRADE_SAME
+                                                     : CM_UPGRADE_MISSING;
 }
 
 const struct cm_schema *cm_upgrade_schema_at(const struct cm_upgrade *up, int64_t opset)
@@ -215,7 +215,7 @@ static enum cm_status climb(struct cm_upgrade *up)
             cm_version_find_row(up->spec->domain, up->spec->op_type, to);
         if (row && row->up_note)
             CM_TRY(take_row(up, row));
-        else if (!is_unchanged(up->spec->domain, up->spec->op_type, to))
+        else if (!cm_version_is_unchanged(up->spec->domain, up->spec->op_type, to))
             return cm_upgrade_fail(
                 up, CM_UNSUPPORTED,
                 "%s version %d is not supported: it cannot be upgraded to version %d",

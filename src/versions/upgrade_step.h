@@ -85,6 +85,8 @@ struct cm_version_same {
 };
 extern const struct cm_version_same cm_version_unchanged[];
 extern const size_t cm_version_unchanged_count;
+/* Is it listed there? */
+bool cm_version_is_unchanged(struct cm_str domain, struct cm_str op, int to);
 
 struct cm_arena *cm_upgrade_arena(const struct cm_upgrade *up);
 enum cm_status cm_upgrade_fail(struct cm_upgrade *up, enum cm_status status, const char *format,
