@@ -50,7 +50,7 @@ struct cm_pattern {
     const struct cm_pattern_row *row;
     struct needs needs;
     const struct term *root;
-    const char *names[CM_PATTERN_NAMES];
+    struct cm_str names[CM_PATTERN_NAMES];
     int n_names;
 };
 
@@ -77,19 +77,19 @@ static bool in_word(char c)
            c == '.' || c == '-';
 }
 
-static const char *read_word(struct pattern_reader *r)
+static struct cm_str read_word(struct pattern_reader *r)
 {
     const char *begin = r->at;
     while (in_word(*r->at))
         r->at++;
     assert(r->at > begin);
-    return cm_arena_str(r->arena, (struct cm_str){begin, (size_t)(r->at - begin)}).data;
+    return (struct cm_str){begin, (size_t)(r->at - begin)};
 }
 
-static int number_of_name(struct cm_pattern *pattern, const char *name)
+static int number_of_name(struct cm_pattern *pattern, struct cm_str name)
 {
     for (int i = 0; i < pattern->n_names; i++)
-        if (cm_str_is(cm_str(pattern->names[i]), name))
+        if (cm_str_equal(pattern->names[i], name))
             return i;
     assert(pattern->n_names < CM_PATTERN_NAMES);
     pattern->names[pattern->n_names] = name;
@@ -117,18 +117,18 @@ static bool read_test(struct pattern_reader *r, struct attribute_test *out)
     r->at = begin;
     if (!is_test)
         return false;
-    out->name = read_word(r);
+    out->name = cm_arena_str(r->arena, read_word(r)).data;
     r->at++;
-    return cm_str_to_int64(cm_str(read_word(r)), &out->value);
+    return cm_str_to_int64(read_word(r), &out->value);
 }
 
 static void read_node(struct pattern_reader *r, struct term *term)
 {
-    const char *op = read_word(r);
+    const struct cm_str op = read_word(r);
     term->kind = TERM_NODE;
-    term->op = cm_registry_op(r->registry, CM_STR_NONE, cm_str(op));
+    term->op = cm_registry_op(r->registry, CM_STR_NONE, op);
     r->lacks_operator = r->lacks_operator || !term->op;
-    term->commutes = cm_str_is(cm_str(op), "Add") || cm_str_is(cm_str(op), "Mul");
+    term->commutes = cm_str_is(op, "Add") || cm_str_is(op, "Mul");
     if (*r->at == '@' || *r->at == '!') {
         term->shown = *r->at++ == '!';
         term->name = number_of_name(r->pattern, read_word(r));
@@ -154,8 +154,8 @@ static const struct term *read_term(struct pattern_reader *r)
             read_node(r, term);
         return term;
     }
-    const char *word = read_word(r);
-    term->kind = cm_str_to_double(cm_str(word), &term->number) ? TERM_NUMBER : TERM_NAME;
+    const struct cm_str word = read_word(r);
+    term->kind = cm_str_to_double(word, &term->number) ? TERM_NUMBER : TERM_NAME;
     if (term->kind == TERM_NAME)
         term->name = number_of_name(r->pattern, word);
     if (*r->at == '?') {
@@ -165,34 +165,32 @@ static const struct term *read_term(struct pattern_reader *r)
     return term;
 }
 
-static struct needs needs_of(const struct term *term);
+static bool add_needs(const struct term *term, struct needs *out);
 
-static struct needs needs_of_choice(const struct term *term)
+static bool add_needs_of_choice(const struct term *term, struct needs *out)
 {
-    struct needs all = {.count = 0};
-    for (int i = 0; i < term->n_parts; i++) {
-        const struct needs one = needs_of(term->parts[i]);
-        if (one.count == 0 || all.count + one.count > MAX_NEEDS)
-            return (struct needs){.count = 0};
-        for (int k = 0; k < one.count; k++)
-            all.ops[all.count++] = one.ops[k];
-    }
-    return all;
+    const int before = out->count;
+    for (int i = 0; i < term->n_parts; i++)
+        if (!add_needs(term->parts[i], out)) {
+            out->count = before;
+            return false;
+        }
+    return out->count > before;
 }
 
-/* The further in, the rarer; sums and products are everywhere. */
-static struct needs needs_of(const struct term *term)
+/* Adds operators of which the term has at least one; false, and none, if there are no such. The
+ * further in, the rarer; sums and products are everywhere. */
+static bool add_needs(const struct term *term, struct needs *out)
 {
     if (term->kind == TERM_CHOICE)
-        return needs_of_choice(term);
-    for (int i = 0; term->kind == TERM_NODE && i < term->n_parts; i++) {
-        const struct needs inner = needs_of(term->parts[i]);
-        if (inner.count > 0)
-            return inner;
-    }
-    if (term->kind == TERM_NODE && !term->commutes)
-        return (struct needs){.ops = {term->op}, .count = 1};
-    return (struct needs){.count = 0};
+        return add_needs_of_choice(term, out);
+    for (int i = 0; term->kind == TERM_NODE && i < term->n_parts; i++)
+        if (add_needs(term->parts[i], out))
+            return true;
+    if (term->kind != TERM_NODE || term->commutes || out->count == MAX_NEEDS)
+        return false;
+    out->ops[out->count++] = term->op;
+    return true;
 }
 
 struct cm_pattern *cm_pattern_new(struct cm_arena *arena, const struct cm_registry *registry,
@@ -206,7 +204,7 @@ struct cm_pattern *cm_pattern_new(struct cm_arena *arena, const struct cm_regist
     pattern->row = row;
     pattern->root = read_term(&reader);
     assert(*reader.at == '\0' && pattern->root->kind == TERM_NODE);
-    pattern->needs = needs_of(pattern->root);
+    add_needs(pattern->root, &pattern->needs);
     return reader.lacks_operator ? NULL : pattern;
 }
 
@@ -499,7 +497,7 @@ bool cm_pattern_match(const struct cm_pattern *pattern, struct cm_node *root, st
 cm_value cm_group_value(const struct cm_group *match, const char *name)
 {
     for (int i = 0; i < match->pattern->n_names; i++)
-        if (cm_str_is(cm_str(match->pattern->names[i]), name))
+        if (cm_str_is(match->pattern->names[i], name))
             return match->bound[i];
     return 0;
 }
