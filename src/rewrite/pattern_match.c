@@ -197,10 +197,8 @@ struct cm_pattern *cm_pattern_new(struct cm_arena *arena, const struct cm_regist
                                   const struct cm_pattern_row *row)
 {
     struct cm_pattern *pattern = CM_NEW(arena, struct cm_pattern);
-    struct pattern_reader reader = {.arena = arena,
-                                    .registry = registry ? registry : cm_registry_builtin(),
-                                    .pattern = pattern,
-                                    .at = row->text};
+    struct pattern_reader reader = {
+        .arena = arena, .registry = registry, .pattern = pattern, .at = row->text};
     pattern->row = row;
     pattern->root = read_term(&reader);
     assert(*reader.at == '\0' && pattern->root->kind == TERM_NODE);
@@ -214,14 +212,11 @@ int cm_pattern_needs(const struct cm_pattern *pattern, const struct cm_op *const
     return pattern->needs.count;
 }
 
-const struct cm_pattern_row *cm_pattern_row(const struct cm_pattern *pattern)
+const struct cm_op *cm_pattern_last(const struct cm_registry *registry,
+                                    const struct cm_pattern_row *row)
 {
-    return pattern->row;
-}
-
-bool cm_pattern_ends_in(const struct cm_pattern *pattern, const struct cm_op *op)
-{
-    return op && pattern->root->op == op;
+    struct pattern_reader reader = {.at = row->text + 1}; /* behind the parenthesis */
+    return cm_registry_op(registry, CM_STR_NONE, read_word(&reader));
 }
 
 /* ---- Constants ---- */

@@ -65,9 +65,10 @@ struct cm_pattern_row {
 /* A compiled row, in arena; NULL where the registry lacks an operator of it. */
 struct cm_pattern *cm_pattern_new(struct cm_arena *arena, const struct cm_registry *registry,
                                   const struct cm_pattern_row *row);
-const struct cm_pattern_row *cm_pattern_row(const struct cm_pattern *pattern);
-/* Does the pattern end in a node of this operator? */
-bool cm_pattern_ends_in(const struct cm_pattern *pattern, const struct cm_op *op);
+/* The operator of the node that a match ends in, without reading the rest; NULL: the registry lacks
+ * it. */
+const struct cm_op *cm_pattern_last(const struct cm_registry *registry,
+                                    const struct cm_pattern_row *row);
 /* Operators of which a match has at least one; 0: it may do without any in particular. */
 int cm_pattern_needs(const struct cm_pattern *pattern, const struct cm_op *const **out);
 /* Does it match the nodes that lead to root? */

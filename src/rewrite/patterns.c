@@ -13,84 +13,60 @@
 
 enum { CONSTANT_ELEMENTS = 1 << 25 }; /* that may be looked at */
 
-/* What all rules need, and which of it there is. */
-struct needed {
+/* A row. Its pattern is read when a node is met that it may end in: reading all takes longer than
+ * all else that is done to a small graph. */
+struct rule {
+    const struct cm_pattern_row *row;
+    const struct cm_op *last;         /* what the pattern ends in; NULL: nothing can match */
+    const struct cm_pattern *pattern; /* NULL: not read yet */
+};
+
+struct op_set {
     CM_ARRAY(const struct cm_op *);
-    uint64_t seen; /* a bit for each of the first 64 */
 };
 
 struct patterns {
-    CM_ARRAY(struct cm_pattern *);
+    CM_ARRAY(struct rule);
+    struct cm_arena *arena;
+    const struct cm_registry *registry;
+    struct op_set present;       /* operators of the graph as it was */
     const struct cm_op *product; /* what attention ends in; NULL: nothing */
     struct cm_mask_memo memo;
 };
 
-static void compile(struct cm_arena *arena, const struct cm_registry *registry,
-                    const struct cm_pattern_row *const *tables, size_t n_tables,
-                    struct patterns *out)
-{
-    for (size_t t = 0; t < n_tables; t++)
-        for (const struct cm_pattern_row *row = tables[t]; row->name; row++) {
-            struct cm_pattern *pattern = cm_pattern_new(arena, registry, row);
-            if (pattern)
-                *CM_PUSH(arena, out) = pattern;
-        }
-}
-
-static size_t place_of(const struct needed *needed, const struct cm_op *op)
+static bool is_in(const struct op_set *set, const struct cm_op *op)
 {
     size_t i = 0;
-    while (i < needed->count && needed->items[i] != op)
+    while (i < set->count && set->items[i] != op)
         i++;
-    return i;
+    return i < set->count;
 }
 
-static void look_for(const struct cm_graph *graph, struct needed *needed)
+static void note_present(const struct cm_graph *graph, struct patterns *patterns)
 {
-    for (const struct cm_node *node = NULL; (node = cm_graph_next_node(graph, node));) {
-        const size_t i = place_of(needed, node->op);
-        if (i < needed->count && i < 64)
-            needed->seen |= UINT64_C(1) << i;
-    }
+    for (const struct cm_node *node = NULL; (node = cm_graph_next_node(graph, node));)
+        if (!is_in(&patterns->present, node->op))
+            *CM_PUSH(patterns->arena, &patterns->present) = node->op;
 }
 
-static bool is_there(const struct needed *needed, const struct cm_pattern *pattern)
+static void collect_rules(const struct cm_pattern_row *const *tables, size_t n_tables,
+                          struct patterns *patterns)
+{
+    for (size_t t = 0; t < n_tables; t++)
+        for (const struct cm_pattern_row *row = tables[t]; row->name; row++)
+            *CM_PUSH(patterns->arena, patterns) =
+                (struct rule){.row = row, .last = cm_pattern_last(patterns->registry, row)};
+}
+
+/* Does the graph have an operator that every match has? */
+static bool is_possible(const struct patterns *patterns, const struct cm_pattern *pattern)
 {
     const struct cm_op *const *ops;
     const int count = cm_pattern_needs(pattern, &ops);
     bool found = count == 0;
-    for (int i = 0; i < count; i++) {
-        const size_t place = place_of(needed, ops[i]);
-        found = found || place >= 64 || needed->seen >> place & 1;
-    }
+    for (int i = 0; i < count; i++)
+        found = found || is_in(&patterns->present, ops[i]);
     return found;
-}
-
-/* Leaves out the rules of which the graph has nothing. */
-static void keep_possible(struct cm_arena *arena, const struct cm_graph *graph,
-                          struct patterns *patterns)
-{
-    struct needed needed = {0};
-    size_t kept = 0;
-    for (size_t p = 0; p < patterns->count; p++) {
-        const struct cm_op *const *ops;
-        const int count = cm_pattern_needs(patterns->items[p], &ops);
-        for (int i = 0; i < count; i++)
-            if (place_of(&needed, ops[i]) == needed.count)
-                *CM_PUSH(arena, &needed) = ops[i];
-    }
-    look_for(graph, &needed);
-    for (size_t p = 0; p < patterns->count; p++)
-        if (is_there(&needed, patterns->items[p]))
-            patterns->items[kept++] = patterns->items[p];
-    patterns->count = kept;
-}
-
-static const struct cm_op *find_product(const struct cm_module *module)
-{
-    const struct cm_registry *registry = cm_module_registry(module);
-    return cm_registry_op(registry ? registry : cm_registry_builtin(), CM_STR_NONE,
-                          CM_STR("MatMul"));
 }
 
 /* Is a value of the type of replacement as good as one of old's? */
@@ -154,16 +130,30 @@ static bool replace(struct cm_group *m, cm_group_build_fn *build)
     return true;
 }
 
+static void read_rule(struct patterns *patterns, struct rule *rule)
+{
+    rule->pattern = cm_pattern_new(patterns->arena, patterns->registry, rule->row);
+    if (!rule->pattern || !is_possible(patterns, rule->pattern))
+        rule->last = NULL;
+}
+
+/* Replaces the group that ends in this node and that the rule finds; false where there is none. */
+static bool try_rule(struct patterns *patterns, struct rule *rule, struct cm_node *node)
+{
+    struct cm_group group;
+    if (!rule->pattern)
+        read_rule(patterns, rule);
+    return rule->last && cm_pattern_match(rule->pattern, node, &group) &&
+           replace(&group, rule->row->build);
+}
+
 /* Replaces the group that ends in this node; false where it ends none. */
 static bool visit_node(struct cm_node *node, struct patterns *patterns)
 {
     struct cm_group group;
-    for (size_t i = 0; i < patterns->count; i++) {
-        const struct cm_pattern *pattern = patterns->items[i];
-        if (cm_pattern_ends_in(pattern, node->op) && cm_pattern_match(pattern, node, &group) &&
-            replace(&group, cm_pattern_row(pattern)->build))
+    for (size_t i = 0; node->op && i < patterns->count; i++)
+        if (patterns->items[i].last == node->op && try_rule(patterns, &patterns->items[i], node))
             return true;
-    }
     return patterns->product && node->op == patterns->product &&
            cm_attention_match(node, &patterns->memo, &group) && replace(&group, cm_attention_build);
 }
@@ -184,14 +174,17 @@ enum cm_status cm_patterns_apply(struct cm_graph *graph, const struct cm_pattern
                                  size_t n_tables, bool attention, struct cm_error *err)
 {
     struct cm_module *module = graph->module;
-    struct patterns patterns = {.memo.elements_left = CONSTANT_ELEMENTS};
+    const struct cm_registry *own = cm_module_registry(module);
     struct cm_arena scratch;
+    struct patterns patterns = {.arena = &scratch,
+                                .registry = own ? own : cm_registry_builtin(),
+                                .memo.elements_left = CONSTANT_ELEMENTS};
     cm_arena_init(&scratch, cm_module_arena(module)->guard);
-    compile(&scratch, cm_module_registry(module), tables, n_tables, &patterns);
-    keep_possible(&scratch, graph, &patterns);
-    patterns.product = attention ? find_product(module) : NULL;
-    if (patterns.count || patterns.product)
-        visit_graph(graph, &patterns);
+    note_present(graph, &patterns);
+    collect_rules(tables, n_tables, &patterns);
+    if (attention)
+        patterns.product = cm_registry_op(patterns.registry, CM_STR_NONE, CM_STR("MatMul"));
+    visit_graph(graph, &patterns);
     cm_arena_release(&scratch);
     return cm_graph_retype(graph, err);
 }
