@@ -32,14 +32,20 @@ struct function {
     const char *parameters, *body;
 };
 
+/* What a formula has named so far. It is apart from the formula, which begins as zeros: these
+ * tables are larger than most formulas need. */
+struct formula_names {
+    struct named_term names[MOST_NAMES];
+    struct function functions[MOST_FUNCTIONS];
+};
+
 struct formula {
     struct cm_builder *build;
     const struct cm_node *node; /* NULL: none */
     struct cm_grad *grad;       /* of a gradient rule; else NULL */
     struct cm_body *body;       /* of a body; else NULL */
     const char *at;
-    struct named_term names[MOST_NAMES];
-    struct function functions[MOST_FUNCTIONS];
+    struct formula_names *known;
     int n_names, n_functions;
 };
 
@@ -133,7 +139,7 @@ static void remember(struct formula *f, struct cm_str name, struct term term)
     if (f->n_names == MOST_NAMES)
         wrong(f);
     else
-        f->names[f->n_names++] = (struct named_term){name, term};
+        f->known->names[f->n_names++] = (struct named_term){name, term};
 }
 
 static cm_value input(const struct formula *f, int i)
@@ -188,8 +194,8 @@ static struct term find(struct formula *f, struct cm_str name)
     if (cm_str_is(name, "inf") || cm_str_is(name, "nan"))
         return NUMBER(cm_str_is(name, "inf") ? INFINITY : NAN);
     for (int i = f->n_names - 1; i >= 0; i--)
-        if (cm_str_equal(f->names[i].name, name))
-            return f->names[i].term;
+        if (cm_str_equal(f->known->names[i].name, name))
+            return f->known->names[i].term;
     if (find_operand(f, name, &value))
         return VALUE(value);
     const struct cm_schema_attr *attribute = find_attribute(f, name);
@@ -429,19 +435,19 @@ static bool call_function(struct formula *f, struct cm_str name, struct term *ou
 {
     struct term arguments[MOST_ARGUMENTS];
     int i = f->n_functions - 1;
-    while (i >= 0 && !cm_str_equal(f->functions[i].name, name))
+    while (i >= 0 && !cm_str_equal(f->known->functions[i].name, name))
         i--;
     if (i < 0)
         return false;
     const size_t count = read_arguments(f, arguments);
     const char *const after = f->at;
     const int n_names = f->n_names;
-    f->at = f->functions[i].parameters;
+    f->at = f->known->functions[i].parameters;
     for (size_t k = 0; k < count && !f->build->status; k++) {
         remember(f, read_name(f), arguments[k]);
         take(f, ',');
     }
-    f->at = f->functions[i].body;
+    f->at = f->known->functions[i].body;
     *out = take(f, '{') ? statements(f) : sum(f);
     f->at = after;
     f->n_names = n_names;
@@ -527,7 +533,7 @@ static bool read_definition(struct formula *f)
                 f->at++;
             if (take(f, ')') && take(f, '=') && f->n_functions < MOST_FUNCTIONS) {
                 function.body = f->at;
-                f->functions[f->n_functions++] = function;
+                f->known->functions[f->n_functions++] = function;
                 const char end = next(f) == '{' ? '}' : ';';
                 while (*f->at && *f->at != end)
                     f->at++;
@@ -596,7 +602,8 @@ static void read_values(struct formula *f, const cm_value *values, size_t count)
 cm_value cm_build_formula(struct cm_builder *build, const struct cm_node *node, const char *text,
                           const cm_value *values, size_t count)
 {
-    struct formula f = {.build = build, .node = node, .at = text};
+    struct formula_names known;
+    struct formula f = {.build = build, .node = node, .at = text, .known = &known};
     read_values(&f, values, count);
     const struct term last = statements(&f);
     return build->status ? 0 : as_value(&f, last, 0);
@@ -605,7 +612,8 @@ cm_value cm_build_formula(struct cm_builder *build, const struct cm_node *node, 
 void cm_build_formulas(struct cm_builder *build, const struct cm_node *node, const char *text,
                        const cm_value *values, size_t count, cm_value *results, size_t n_results)
 {
-    struct formula f = {.build = build, .node = node, .at = text};
+    struct formula_names known;
+    struct formula f = {.build = build, .node = node, .at = text, .known = &known};
     read_values(&f, values, count);
     statements(&f);
     for (size_t i = 0; i < n_results; i++) {
@@ -632,7 +640,8 @@ static enum cm_status run_text(struct formula *f, const char *format, va_list ar
 
 enum cm_status cm_grad_formula(struct cm_grad *g, const char *format, ...)
 {
-    struct formula f = {.build = &g->build, .node = g->node, .grad = g};
+    struct formula_names known;
+    struct formula f = {.build = &g->build, .node = g->node, .grad = g, .known = &known};
     va_list args;
     va_start(args, format);
     const enum cm_status status = run_text(&f, format, args);
@@ -642,7 +651,8 @@ enum cm_status cm_grad_formula(struct cm_grad *g, const char *format, ...)
 
 enum cm_status cm_body_formula(struct cm_body *b, const char *format, ...)
 {
-    struct formula f = {.build = &b->build, .node = b->node, .body = b};
+    struct formula_names known;
+    struct formula f = {.build = &b->build, .node = b->node, .body = b, .known = &known};
     va_list args;
     va_start(args, format);
     const enum cm_status status = run_text(&f, format, args);
