@@ -399,17 +399,21 @@ struct cm_str cm_arena_printf(struct cm_arena *arena, const char *format, ...)
 
 struct cm_str cm_arena_vprintf(struct cm_arena *arena, const char *format, va_list args)
 {
+    char small[128]; /* most texts, names of values above all, are formatted once */
     va_list again;
 
     va_copy(again, args);
-    const int size = cm_vformat(NULL, 0, format, args);
+    const int size = cm_vformat(small, sizeof small, format, args);
 
     /* A negative size is an encoding error of a wide-character conversion; we use none. */
     struct cm_str text = {"", 0};
     enum cm_status why = CM_OK;
     char *copy = size < 0 ? NULL : try_alloc(arena, (size_t)size + 1, &why);
     if (copy) {
-        cm_vformat(copy, (size_t)size + 1, format, again);
+        if ((size_t)size < sizeof small)
+            memcpy(copy, small, (size_t)size + 1);
+        else
+            cm_vformat(copy, (size_t)size + 1, format, again);
         text = (struct cm_str){copy, (size_t)size};
     }
     va_end(again);
