@@ -23,8 +23,9 @@ add_library(python_extension MODULE EXCLUDE_FROM_ALL ${EXTENSION_SOURCES})
 target_include_directories(python_extension SYSTEM PRIVATE ${Python_INCLUDE_DIRS})
 target_include_directories(python_extension PRIVATE ${PROJECT_SOURCE_DIR}/include)
 target_link_libraries(python_extension PRIVATE cameo_flags cameo_static)
-# CPython's own tables cast functions, and are ended by {0}.
-target_compile_options(python_extension PRIVATE -Wno-pedantic -Wno-cast-function-type)
+# CPython's own tables cast functions, and are ended by {0}. Options of sources follow those of cameo_flags; options of
+# the target precede them, and CAMEO_DEV would turn the warnings on again.
+set_source_files_properties(${EXTENSION_SOURCES} PROPERTIES COMPILE_OPTIONS "-Wno-pedantic;-Wno-cast-function-type")
 target_link_options(python_extension PRIVATE LINKER:--exclude-libs,ALL LINKER:--gc-sections)
 set_target_properties(python_extension PROPERTIES PREFIX "" OUTPUT_NAME _cameo)
 if(FREE_THREADED)
