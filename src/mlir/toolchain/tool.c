@@ -202,6 +202,33 @@ static bool wait_for(pid_t child, const atomic_bool *cancel, int *status)
     }
 }
 
+/* The file that the arguments tell a program to write. */
+static const char *output_of(const char *const *arguments)
+{
+    for (; arguments[0] && arguments[1]; arguments++)
+        if (strcmp(arguments[0], "-o") == 0)
+            return arguments[1];
+    return "its output";
+}
+
+/* Why a program could not write its output, 0: it failed for another reason. LLVM ends with a
+ * backtrace in both cases: when a signal tells of a file that is too large, and when a write fails.
+ */
+static int write_error(int status, struct cm_str said)
+{
+    static const int reasons[] = {ENOSPC, EFBIG, EDQUOT, EROFS};
+
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ)
+        return EFBIG;
+    for (size_t i = 0; i < CM_COUNT(reasons); i++) {
+        const char *text = strerror(reasons[i]);
+
+        if (memmem(said.data, said.size, text, strlen(text)))
+            return reasons[i];
+    }
+    return 0;
+}
+
 enum cm_status cm_tool_try(const struct cm_workspace *workspace, const char *const *arguments,
                            bool *succeeded, struct cm_str *said, struct cm_error *err)
 {
@@ -221,6 +248,16 @@ enum cm_status cm_tool_try(const struct cm_workspace *workspace, const char *con
         return cm_fail(err, CM_CANCELLED, "%.200s was stopped", arguments[0]);
     if (cm_workspace_get(workspace, "said.txt", said, &ignored) != CM_OK || !said->size)
         *said = CM_STR("it says nothing");
+    if (*succeeded)
+        return CM_OK;
+    const int reason = write_error(status, *said);
+    if (reason)
+        return cm_fail(err, CM_IO, "%.200s cannot write %.200s: %s", arguments[0],
+                       output_of(arguments), strerror(reason));
+    if (WIFSIGNALED(status))
+        return cm_fail(err, CM_UNSUPPORTED, "%.200s crashed (%s): %.*s", arguments[0],
+                       strsignal(WTERMSIG(status)), said->size < 600 ? (int)said->size : 600,
+                       said->data);
     return CM_OK;
 }
 

@@ -38,7 +38,8 @@ enum cm_status cm_workspace_get(const struct cm_workspace *workspace, const char
                                 struct cm_str *out, struct cm_error *err) CM_MUST_CHECK;
 
 /* Runs a program to its end, and says whether that was a good one and what it wrote, which is
- * readable until the next one runs. Arguments are those of cm_tool_run. */
+ * readable until the next one runs. Arguments are those of cm_tool_run. A program that crashes
+ * fails the call, and so does one that cannot write its output, with CM_IO. */
 enum cm_status cm_tool_try(const struct cm_workspace *workspace, const char *const *arguments,
                            bool *succeeded, struct cm_str *said,
                            struct cm_error *err) CM_MUST_CHECK;
