@@ -1,13 +1,23 @@
-/* The rounded left operand of MatMulNBits. */
+/* The rounded left operand of MatMulNBits, its groups, and the numbers of MatMulBnb4. */
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/nbits_form.h"
 
 #include "base/parallel.h"
+#include "graph/op.h"
 
 #include <math.h>
 
 enum { ZEROS = 3, G_IDX = 4 };
 enum { LANES = 16, GRAIN = 8 };
+
+/* clang-format off */
+const float cm_bnb4_numbers[2][16] = {
+    {0, 0.0625F / 12, 8.0F / 12, 1, 4.0F / 12, 0.5F, 2.0F / 12, 0.25F,
+     -0.0F, -0.0625F / 12, -8.0F / 12, -1, -4.0F / 12, -0.5F, -2.0F / 12, -0.25F},
+    {-1, -0.6961928F, -0.52507305F, -0.3949175F, -0.28444138F, -0.18477343F, -0.091050036F, 0,
+     0.0795803F, 0.1609302F, 0.2461123F, 0.33791524F, 0.44070983F, 0.562617F, 0.72295684F, 1},
+};
+/* clang-format on */
 
 bool cm_nbits_rounds(const struct cm_node *node)
 {
@@ -59,4 +69,17 @@ void cm_nbits_round(const float *from, int64_t rows, int64_t columns, int64_t bl
 {
     struct rounding r = {.from = from, .columns = columns, .block = block, .to = to};
     cm_parallel(rows, GRAIN, round_rows, &r);
+}
+
+enum cm_status cm_nbits_check_groups(struct cm_call *call, const struct cm_tensor *g_idx,
+                                     int64_t blocks)
+{
+    for (int64_t i = 0; i < cm_tensor_count(g_idx); i++) {
+        const int32_t block = ((const int32_t *)g_idx->data)[i];
+        if (block < 0 || block >= blocks)
+            return cm_call_fail(call, CM_BAD_ARGUMENT,
+                                "g_idx names block %d, there are %lld in a row", block,
+                                (long long)blocks);
+    }
+    return CM_OK;
 }

@@ -1,8 +1,9 @@
-/* MatMulNBits with weights of 4 or 8 bits, which stay coded: for few rows of the left
- * operand codes are multiplied as they are read; for more, 16 rows of weights at a time become
- * floats, and the products of all rows with them follow. */
+/* MatMulNBits and MatMulBnb4; weights stay coded. Codes of 4 or 8 bits in large blocks: for few
+ * rows of the left operand they are multiplied as they are read; for more, 16 rows of weights at a
+ * time become floats, and the products of all rows with them follow. Other forms: coded_rows.c. */
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/attention/attention_tiles.h"
+#include "backends/cpu/coded_rows.h"
 #include "base/parallel.h"
 #include "graph/backend.h"
 #include "graph/nbits_form.h"
@@ -18,6 +19,8 @@ enum {
 
 struct nbits {
     int64_t m, n, k, bits, block, blocks;
+    bool bnb4, stored;             /* see struct cm_weight_product */
+    bool by_rows;                  /* is a product of coded_rows.c */
     bool few;                      /* rows of A, or no vectors: codes are multiplied as they are */
     int64_t row_bytes, zero_bytes; /* of a row of codes, and of its zero points */
     bool rounds;                   /* rows of A, see cm_nbits_round */
@@ -31,22 +34,34 @@ static const struct cm_tensor *operand(const struct cm_call *call, int i)
     return i < call->n_in ? call->in[i] : NULL;
 }
 
+static bool in_range(int64_t size)
+{
+    return size >= 1 && size <= MOST_SIZE;
+}
+
+static int64_t quotient_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
 static bool read_sizes(struct cm_call *call, struct nbits *p)
 {
+    p->bnb4 = cm_str_is(call->node->op_type, "MatMulBnb4");
+    p->stored = p->bnb4 && cm_node_int(call->node, "transB") == 0;
     p->n = cm_node_int(call->node, "N");
     p->k = cm_node_int(call->node, "K");
-    p->bits = cm_node_int(call->node, "bits");
+    p->bits = p->bnb4 ? 4 : cm_node_int(call->node, "bits");
     p->block = cm_node_int(call->node, "block_size");
-    if (p->n < 1 || p->n > MOST_SIZE || p->k < 1 || p->k > MOST_SIZE || p->block < 1 ||
-        p->block > MOST_SIZE)
+    if (!in_range(p->n) || !in_range(p->k) || !in_range(p->block))
         return cm_call_decline(call, "the sizes are out of range");
-    if ((p->bits != 4 && p->bits != 8) || p->block % (2 * WIDTH))
+    if ((p->bits != 2 && p->bits != 4 && p->bits != 8) || (!p->bnb4 && p->block * p->bits % 8))
         return cm_call_decline(call, "the weights have %lld bits in blocks of %lld",
                                (long long)p->bits, (long long)p->block);
-    p->blocks = (p->k + p->block - 1) / p->block;
+    p->by_rows = p->bnb4 || p->bits == 2 || p->block % (2 * WIDTH) || operand(call, G_IDX);
+    p->blocks = p->bnb4 ? 0 : quotient_up(p->k, p->block);
     p->row_bytes = p->blocks * (p->block * p->bits / 8);
-    p->zero_bytes = (p->blocks * p->bits + 7) / 8;
-    p->m = cm_tensor_count(call->in[A]) / p->k;
+    p->zero_bytes = quotient_up(p->blocks * p->bits, 8);
+    p->m = cm_tensor_count(call->in[A]) / (p->stored ? p->n : p->k);
     return true;
 }
 
@@ -57,21 +72,33 @@ static bool accepts_count(struct cm_call *call, int i, int64_t count)
            cm_call_decline(call, "operand %d does not have %lld elements", i, (long long)count);
 }
 
+static bool accepts_bnb4(struct cm_call *call, const struct nbits *p)
+{
+    const int64_t type = cm_node_int(call->node, "quant_type");
+    if (type != 0 && type != 1)
+        return cm_call_decline(call, "attribute 'quant_type' is %lld", (long long)type);
+    return accepts_count(call, B, quotient_up(p->n * p->k, 2)) &&
+           accepts_count(call, SCALES, quotient_up(p->n * p->k, p->block));
+}
+
 static bool accepts(struct cm_call *call)
 {
     const struct cm_tensor *a = call->in[A], *zeros = operand(call, ZEROS);
+    const struct cm_tensor *g_idx = operand(call, G_IDX);
     struct nbits p;
     if (!read_sizes(call, &p))
         return false;
-    if (a->shape.rank < 1 || a->shape.dims[a->shape.rank - 1] != p.k || p.m == 0)
+    if (a->shape.rank < 1 || a->shape.dims[a->shape.rank - 1] != (p.stored ? p.n : p.k) || p.m == 0)
         return cm_call_decline(call, "the left operand is empty or has another width");
-    if (operand(call, G_IDX))
-        return cm_call_decline(call, "operand 'g_idx' is present");
+    if (p.bnb4)
+        return accepts_bnb4(call, &p);
     if (cm_node_int(call->node, "weight_prepacked"))
         return cm_call_decline(call, "the weights are packed for a device");
     const int64_t n_zeros = p.n * (zeros && zeros->type == CM_UINT8 ? p.zero_bytes : p.blocks);
     return accepts_count(call, B, p.n * p.row_bytes) &&
            accepts_count(call, SCALES, p.n * p.blocks) && accepts_count(call, ZEROS, n_zeros) &&
+           ((g_idx && cm_tensor_count(g_idx) == p.blocks * p.block) ||
+            accepts_count(call, G_IDX, p.k)) &&
            accepts_count(call, BIAS, p.n);
 }
 
@@ -80,7 +107,24 @@ static bool accepts(struct cm_call *call)
 static bool is_copied(const struct cm_call *call, const struct nbits *p, int i)
 {
     const struct cm_tensor *x = operand(call, i);
-    return x && ((x->type != CM_FLOAT && x->type != CM_UINT8) || (i == A && p->rounds));
+    return x && ((x->type != CM_FLOAT && x->type != CM_UINT8 && x->type != CM_INT32) ||
+                 (i == A && p->rounds));
+}
+
+/* Without data. */
+static struct cm_weight_product product_of(const struct nbits *p, const struct cm_node *node)
+{
+    return (struct cm_weight_product){
+        .w = {.n = p->n,
+              .k = p->k,
+              .bits = p->bits,
+              .block = p->block,
+              .blocks = p->blocks,
+              .row_bytes = p->row_bytes,
+              .zero_bytes = p->zero_bytes,
+              .numbers = p->bnb4 ? cm_bnb4_numbers[cm_node_int(node, "quant_type")] : NULL},
+        .stored = p->stored,
+        .m = p->m};
 }
 
 static enum cm_status prepare(struct cm_call *call)
@@ -91,7 +135,11 @@ static enum cm_status prepare(struct cm_call *call)
     if (!read_sizes(call, p))
         return cm_call_fail(call, CM_LIMIT, "its sizes are out of range");
     p->few = p->m < FEW || cm_this_machine() == CM_PLAIN;
-    if (p->few) {
+    if (p->by_rows) {
+        const struct cm_weight_product product = product_of(p, call->node);
+        if (!cm_weight_product_scratch(&product, &floats))
+            return cm_call_fail(call, CM_LIMIT, "its matrices are too large");
+    } else if (p->few) {
         if (!cm_dim_mul(p->m, p->blocks * p->block, &floats) ||
             !cm_dim_mul(p->m, p->blocks, &more) || !cm_dim_add(floats, more, &floats))
             return cm_call_fail(call, CM_LIMIT, "its matrices are too large");
@@ -103,7 +151,7 @@ static enum cm_status prepare(struct cm_call *call)
         if (!cm_dim_mul(p->parts, p->part_floats, &floats))
             return cm_call_fail(call, CM_LIMIT, "its matrices are too large");
     }
-    p->rounds = cm_nbits_rounds(call->node);
+    p->rounds = !p->bnb4 && cm_nbits_rounds(call->node);
     for (int i = 0; i <= BIAS; i++) {
         p->floats[i] = (size_t)floats * sizeof(float);
         if (is_copied(call, p, i) &&
@@ -137,29 +185,17 @@ static float *result_of(const struct cm_call *call)
     return call->out[0]->type == CM_FLOAT ? call->out[0]->data : in_scratch(call, p->y);
 }
 
-/* Of all blocks; both NULL: there are none. */
-struct zero_points {
-    const uint8_t *codes; /* bits as wide as those of the weights */
-    const float *reals;
-};
-
-static struct zero_points zero_points_of(const struct cm_call *call)
+static struct cm_weight_codes weights_of(const struct cm_call *call)
 {
-    const struct cm_tensor *zeros = operand(call, ZEROS);
+    const struct cm_tensor *zeros = operand(call, ZEROS), *g_idx = operand(call, G_IDX);
     const bool coded = zeros && zeros->type == CM_UINT8;
-    return (struct zero_points){.codes = coded ? zeros->data : NULL,
-                                .reals = coded ? NULL : floats_of(call, ZEROS)};
-}
-
-static float zero_of(const struct nbits *p, const struct zero_points *zeros, int64_t row,
-                     int64_t block)
-{
-    if (zeros->reals)
-        return zeros->reals[row * p->blocks + block];
-    if (!zeros->codes)
-        return (float)(1 << (p->bits - 1));
-    const uint8_t *codes = zeros->codes + row * p->zero_bytes;
-    return p->bits == 8 ? (float)codes[block] : (float)(codes[block / 2] >> block % 2 * 4 & 15);
+    struct cm_weight_codes w = product_of(call->state, call->node).w;
+    w.codes = call->in[B]->data;
+    w.scales = floats_of(call, SCALES);
+    w.zero_codes = coded ? zeros->data : NULL;
+    w.zeros = coded ? NULL : floats_of(call, ZEROS);
+    w.groups = g_idx ? g_idx->data : NULL;
+    return w;
 }
 
 /* ---- Few rows ---- */
@@ -196,29 +232,35 @@ struct coded_rows {
     const float *a, *sums; /* as split_rows made them */
     const uint8_t *codes[TOGETHER];
     const float *scales[TOGETHER];
-    struct zero_points zeros;
+    const struct cm_weight_codes *w;
     int64_t rows[TOGETHER];
     float *results;
 };
 
-/* Where the sum of a block begins. */
-static CM_ALWAYS_INLINE float start_of(const struct coded_rows *c, int i, int64_t block)
+/* Where the sum of a block begins; differ: zero points, see differ_zeros. */
+static CM_ALWAYS_INLINE float start_of(const struct coded_rows *c, bool differ, int i,
+                                       int64_t block)
 {
-    return c->zeros.codes || c->zeros.reals
-               ? c->sums[block] * zero_of(c->p, &c->zeros, c->rows[i], block)
-               : c->sums[block];
+    return differ ? c->sums[block] * cm_weight_zero(c->w, c->rows[i], block) : c->sums[block];
+}
+
+/* Asked once, before the loops. */
+static CM_ALWAYS_INLINE bool differ_zeros(const struct coded_rows *c)
+{
+    return c->w->zero_codes || c->w->zeros;
 }
 
 static void multiply_few_plain(const struct coded_rows *c)
 {
     const struct nbits *p = c->p;
     const int64_t bytes = p->block * p->bits / 8;
+    const bool differ = differ_zeros(c);
     for (int i = 0; i < TOGETHER; i++) {
         float totals[WIDTH] = {0};
         for (int64_t b = 0; b < p->blocks; b++) {
             const float *a = c->a + b * p->block;
             const uint8_t *codes = c->codes[i] + b * bytes;
-            float s[WIDTH] = {start_of(c, i, b)};
+            float s[WIDTH] = {start_of(c, differ, i, b)};
             for (int64_t at = 0; at < bytes; at += WIDTH)
                 for (int l = 0; l < WIDTH; l++) {
                     const uint8_t code = codes[at + l];
@@ -245,6 +287,7 @@ CM_FOR_AVX512 static CM_ALWAYS_INLINE void multiply_codes_avx512(int bits,
 {
     const struct nbits *p = c->p;
     const int64_t bytes = p->block * bits / 8;
+    const bool differ = differ_zeros(c);
     const __m512i four = _mm512_set1_epi32(15);
     __m512 totals[TOGETHER];
     for (int i = 0; i < TOGETHER; i++)
@@ -254,7 +297,7 @@ CM_FOR_AVX512 static CM_ALWAYS_INLINE void multiply_codes_avx512(int bits,
         _Pragma("GCC unroll 4") for (int i = 0; i < TOGETHER; i++)
         {
             const uint8_t *codes = c->codes[i] + b * bytes;
-            const float start = start_of(c, i, b);
+            const float start = start_of(c, differ, i, b);
             __m512 s = _mm512_zextps128_ps512(_mm_load_ss(&start));
             for (int64_t at = 0; at < bytes; at += WIDTH) {
                 const __m512i code = _mm512_cvtepu8_epi32(
@@ -287,8 +330,7 @@ static void multiply_rows(void *arg, int64_t begin, int64_t end)
     const struct nbits *p = call->state;
     const float *split = call->scratch;
     const float *sums = (const float *)(const void *)((const char *)call->scratch + p->sums);
-    const float *scales = floats_of(call, SCALES);
-    const struct zero_points zeros = zero_points_of(call);
+    const struct cm_weight_codes w = weights_of(call);
     const float *bias = floats_of(call, BIAS);
     void (*multiply)(const struct coded_rows *) = multiply_few_plain;
 #ifdef CM_FOR_AVX2
@@ -301,13 +343,13 @@ static void multiply_rows(void *arg, int64_t begin, int64_t end)
             struct coded_rows c = {.p = p,
                                    .a = split + m * p->blocks * p->block,
                                    .sums = sums + m * p->blocks,
-                                   .zeros = zeros,
+                                   .w = &w,
                                    .results = results};
             for (int64_t i = 0; i < TOGETHER;
                  i++) { /* the last one again where there are no more */
                 c.rows[i] = n + i < end ? n + i : end - 1;
-                c.codes[i] = (const uint8_t *)call->in[B]->data + c.rows[i] * p->row_bytes;
-                c.scales[i] = scales + c.rows[i] * p->blocks;
+                c.codes[i] = w.codes + c.rows[i] * p->row_bytes;
+                c.scales[i] = w.scales + c.rows[i] * p->blocks;
             }
             multiply(&c);
             for (int64_t i = 0; i < TOGETHER && n + i < end; i++)
@@ -363,8 +405,7 @@ static void widen(const struct panel_work *w)
 {
     const struct cm_call *call = w->call;
     const struct nbits *p = call->state;
-    const float *scales = floats_of(call, SCALES);
-    const struct zero_points zeros = zero_points_of(call);
+    const struct cm_weight_codes from = weights_of(call);
     const int64_t bytes = p->block * p->bits / 8;
     void (*widen_bytes)(int64_t, const struct turned_bytes *, float *) = widen_bytes_plain;
 #ifdef CM_FOR_AVX2
@@ -376,9 +417,9 @@ static void widen(const struct panel_work *w)
         const uint8_t *codes[WIDTH];
         for (int j = 0; j < WIDTH; j++) { /* the last one again where there are no more */
             const int64_t row = w->first + j < p->n ? w->first + j : p->n - 1;
-            t.scales[j] = scales[row * p->blocks + b];
-            t.zeros[j] = zero_of(p, &zeros, row, b);
-            codes[j] = (const uint8_t *)call->in[B]->data + row * p->row_bytes + b * bytes;
+            t.scales[j] = from.scales[row * p->blocks + b];
+            t.zeros[j] = cm_weight_zero(&from, row, b);
+            codes[j] = from.codes + row * p->row_bytes + b * bytes;
         }
         for (int64_t first = 0; first < bytes; first += WIDTH) {
             for (int j = 0; j < WIDTH; j++)
@@ -425,25 +466,43 @@ static void multiply_panels(void *arg, int64_t begin, int64_t end)
     }
 }
 
+static void run_by_rows(struct cm_call *call)
+{
+    struct cm_weight_product product = product_of(call->state, call->node);
+    product.w = weights_of(call);
+    product.a = floats_of(call, A);
+    product.bias = floats_of(call, BIAS);
+    product.y = result_of(call);
+    product.scratch = call->scratch;
+    cm_weight_product_run(&product);
+}
+
 static enum cm_status run(struct cm_call *call)
 {
     const struct nbits *p = call->state;
+    if (operand(call, G_IDX))
+        CM_TRY(cm_nbits_check_groups(call, operand(call, G_IDX), p->blocks));
     for (int i = 0; i <= BIAS; i++)
         if (is_copied(call, p, i))
             cm_line_load(cm_line_at(operand(call, i), 0), 1, cm_tensor_count(operand(call, i)),
                          CM_FLOAT, in_scratch(call, p->floats[i]));
     if (p->rounds)
         cm_nbits_round(floats_of(call, A), p->m, p->k, p->block, in_scratch(call, p->floats[A]));
-    if (!p->few) {
+    if (p->by_rows) {
+        run_by_rows(call);
+    } else if (!p->few) {
         cm_parallel(p->parts, 1, multiply_panels, call);
     } else {
         split_rows(call, p, call->scratch, in_scratch(call, p->sums));
         cm_parallel(p->n, GRAIN, multiply_rows, call);
     }
     if (call->out[0]->type != CM_FLOAT)
-        cm_line_save(cm_line_at(call->out[0], 0), 1, p->m * p->n, CM_FLOAT, result_of(call));
+        cm_line_save(cm_line_at(call->out[0], 0), 1, cm_tensor_count(call->out[0]), CM_FLOAT,
+                     result_of(call));
     return CM_OK;
 }
 
 CM_KERNEL_IN(cpu, "com.microsoft", MatMulNBits, .label = "packed-weight product",
              .accepts = accepts, .prepare = prepare, .run = run);
+CM_KERNEL_IN(cpu, "com.microsoft", MatMulBnb4, .label = "packed-weight product", .accepts = accepts,
+             .prepare = prepare, .run = run);

@@ -10,15 +10,6 @@ enum { A, B, SCALES, ZEROS, G_IDX, BIAS };
 enum { ABSMAX = 2 };
 enum { MOST_SIZE = 1 << 30 }; /* of N, K and block_size */
 
-/* clang-format off */
-const float cm_bnb4_numbers[2][16] = {
-    {0, 0.0625F / 12, 8.0F / 12, 1, 4.0F / 12, 0.5F, 2.0F / 12, 0.25F,
-     -0.0F, -0.0625F / 12, -8.0F / 12, -1, -4.0F / 12, -0.5F, -2.0F / 12, -0.25F},
-    {-1, -0.6961928F, -0.52507305F, -0.3949175F, -0.28444138F, -0.18477343F, -0.091050036F, 0,
-     0.0795803F, 0.1609302F, 0.2461123F, 0.33791524F, 0.44070983F, 0.562617F, 0.72295684F, 1},
-};
-/* clang-format on */
-
 static bool is_bnb4(const struct cm_node *node)
 {
     return cm_str_is(node->op_type, "MatMulBnb4");
@@ -237,19 +228,6 @@ static void multiply(const struct cm_call *call, const float *a, float *y)
         }
 }
 
-static enum cm_status check_groups(struct cm_call *call, const struct product *p)
-{
-    const struct cm_tensor *g_idx = is_bnb4(call->node) ? NULL : operand(call, G_IDX);
-    for (int64_t i = 0; g_idx && i < cm_tensor_count(g_idx); i++) {
-        const int32_t block = ((const int32_t *)g_idx->data)[i];
-        if (block < 0 || block >= p->w.blocks)
-            return cm_call_fail(call, CM_BAD_ARGUMENT,
-                                "g_idx names block %d, there are %lld in a row", block,
-                                (long long)p->w.blocks);
-    }
-    return CM_OK;
-}
-
 static void add_bias(const struct cm_call *call, const struct product *p, float *y)
 {
     const struct cm_tensor *bias = is_bnb4(call->node) ? NULL : operand(call, BIAS);
@@ -266,7 +244,8 @@ static enum cm_status weights_run(struct cm_call *call)
     const struct cm_tensor *a = call->in[A];
     struct cm_tensor *y = call->out[0];
     float *left = call->scratch, *sums = (float *)(void *)((char *)call->scratch + p->y);
-    CM_TRY(check_groups(call, p));
+    if (!is_bnb4(call->node) && operand(call, G_IDX))
+        CM_TRY(cm_nbits_check_groups(call, operand(call, G_IDX), p->w.blocks));
     cm_line_load(cm_line_at(a, 0), 1, p->m * p->from, CM_FLOAT, left);
     if (p->rounds)
         cm_nbits_round(left, p->m, p->from, p->w.block, left);

@@ -16,9 +16,6 @@ struct cm_coded_weights {
     int64_t bytes;                 /* of all codes */
 };
 
-/* MatMulBnb4's 16 numbers, for FP4 or NF4. */
-extern const float cm_bnb4_numbers[2][16];
-
 /* Reads and checks the attributes; the message is complete. */
 enum cm_status cm_coded_weights_read(const struct cm_node *node, struct cm_coded_weights *out,
                                      struct cm_error *err) CM_MUST_CHECK;

@@ -34,17 +34,24 @@ static inline struct cm_datum *bytes_of(struct cm_arena *arena, enum cm_dtype ty
     return datum;
 }
 
-static inline void run(struct cm_arena *arena, const char *text, const char *backend,
-                       const struct cm_datum *const *in, size_t n_in, const char *kernel,
-                       struct cm_datum *out)
+static inline void run_threads(struct cm_arena *arena, const char *text, int threads,
+                               const char *backend, const struct cm_datum *const *in, size_t n_in,
+                               const char *kernel, struct cm_datum *out)
 {
     struct cm_session *session =
-        exec_of(arena, text, &(struct cm_session_options){.threads = 2, .backend = backend});
+        exec_of(arena, text, &(struct cm_session_options){.threads = threads, .backend = backend});
     struct cm_error err = {0};
     const char *ran = NULL;
     const struct cm_run_options options = {.step = note_kernel, .step_arg = &ran};
     CHECK_OK(cm_session_run(session, in, n_in, out, 1, &options, &err), &err);
     CHECK_STRING(ran, kernel);
+}
+
+static inline void run(struct cm_arena *arena, const char *text, const char *backend,
+                       const struct cm_datum *const *in, size_t n_in, const char *kernel,
+                       struct cm_datum *out)
+{
+    run_threads(arena, text, 2, backend, in, n_in, kernel, out);
 }
 
 static inline void agree(struct cm_arena *arena, const char *text, const struct cm_datum *const *in,
