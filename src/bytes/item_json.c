@@ -11,12 +11,12 @@
 /* ---- printing ---- */
 
 struct printer {
-    struct cm_arena *arena;
+    struct cm_arena *scratch; /* holds a piece of text until it is put */
     struct cm_bytes text;
     size_t most, visited;
 };
 
-enum { PRINT_MAX = 256 << 20, KEY_MAX = 200 };
+enum { PRINT_MAX = 256 << 20, KEY_MAX = 200, CUT_MIN = 40 };
 
 static bool is_full(const struct printer *p)
 {
@@ -26,6 +26,7 @@ static bool is_full(const struct printer *p)
 static void put(struct printer *p, struct cm_str text)
 {
     cm_bytes_text(&p->text, text);
+    cm_arena_reset(p->scratch);
 }
 
 static void put_quoted(struct printer *p, struct cm_str text)
@@ -38,37 +39,47 @@ static void put_quoted(struct printer *p, struct cm_str text)
             text.size--;
     }
     if (!cm_str_is_utf8(text))
-        text = cm_arena_printf(p->arena, "(%zu bytes)", text.size);
-    put(p, cm_json_quote(p->arena, text));
+        text = cm_arena_printf(p->scratch, "(%zu bytes)", text.size);
+    put(p, cm_json_quote(p->scratch, text));
 }
 
 static void print(struct printer *p, const struct cm_item *item, int depth);
 
-/* What is printed by now, cut after `most` bytes where there are clearly more. */
-static struct cm_str printed(struct printer *p)
+/* The text from begin on, cut after `most` bytes where there are clearly more. */
+static struct cm_str cut(struct printer *p, size_t begin, size_t most)
 {
-    if (p->text.count > p->most + 40) {
-        p->text.count = p->most;
-        while (p->text.count && ((unsigned char)p->text.items[p->text.count] & 0xc0) == 0x80)
-            p->text.count--;
-        put(p, CM_STR("..."));
+    size_t size = p->text.count - begin;
+
+    put(p, CM_STR("\0"));
+    char *text = p->text.items + begin;
+    if (size > most + CUT_MIN) {
+        size = most;
+        while (size && ((unsigned char)text[size] & 0xc0) == 0x80)
+            size--;
+        memcpy(text + size, "...", 4);
+        size += 3;
     }
-    put(p, (struct cm_str){"", 1});
-    return (struct cm_str){p->text.items, p->text.count - 1};
+    return (struct cm_str){text, size};
 }
 
-/* A key that is no text may hold the map that it is a key of, so it counts towards the same depth
- * and the same walk. */
+/* Prints the key behind the text so far, cuts it and puts it there as one text. A key that is no
+ * text may hold the map that it is a key of, so it counts towards the same depth and the same
+ * walk. */
 static void print_key(struct printer *p, const struct cm_item *key, int depth)
 {
+    const size_t begin = p->text.count, most = p->most;
+    char text[KEY_MAX + CUT_MIN + 1];
+
     if (key && key->kind == CM_ITEM_TEXT) {
         put_quoted(p, key->text);
     } else {
-        struct printer of_key = {
-            .arena = p->arena, .text.arena = p->arena, .most = KEY_MAX, .visited = p->visited};
-        print(&of_key, key, depth + 1);
-        p->visited = of_key.visited;
-        put_quoted(p, printed(&of_key));
+        p->most = begin + KEY_MAX;
+        print(p, key, depth + 1);
+        p->most = most;
+        const struct cm_str printed = cut(p, begin, KEY_MAX);
+        memcpy(text, printed.data, printed.size);
+        p->text.count = begin;
+        put_quoted(p, (struct cm_str){text, printed.size});
     }
     put(p, CM_STR(": "));
 }
@@ -91,12 +102,13 @@ static void print_real(struct printer *p, double real)
     if (isfinite(real)) {
         /* The shortest that reads back the same. */
         for (int digits = 1; digits <= 17; digits++) {
-            const struct cm_str text = cm_arena_printf(p->arena, "%.*g", digits, real);
+            const struct cm_str text = cm_arena_printf(p->scratch, "%.*g", digits, real);
             double back;
             if (digits == 17 || (cm_str_to_double(text, &back) && back == real)) {
+                const bool whole =
+                    !memchr(text.data, '.', text.size) && !memchr(text.data, 'e', text.size);
                 put(p, text);
-                if (!memchr(text.data, '.', text.size) && !memchr(text.data, 'e', text.size))
-                    put(p, CM_STR(".0"));
+                put(p, whole ? CM_STR(".0") : CM_STR(""));
                 return;
             }
         }
@@ -106,11 +118,11 @@ static void print_real(struct printer *p, double real)
 
 static void print_tensor(struct printer *p, const struct cm_saved_tensor *tensor)
 {
-    put(p, cm_arena_printf(p->arena, "{\"tensor\": \"%s\", \"shape\": [",
+    put(p, cm_arena_printf(p->scratch, "{\"tensor\": \"%s\", \"shape\": [",
                            cm_dtype_name(tensor->dtype)));
     for (int i = 0; i < tensor->shape.rank; i++)
         put(p,
-            cm_arena_printf(p->arena, "%s%lld", i ? ", " : "", (long long)tensor->shape.dims[i]));
+            cm_arena_printf(p->scratch, "%s%lld", i ? ", " : "", (long long)tensor->shape.dims[i]));
     put(p, CM_STR("]}"));
 }
 
@@ -144,7 +156,7 @@ static void print(struct printer *p, const struct cm_item *item, int depth)
         put(p, item->truth ? CM_STR("true") : CM_STR("false"));
         break;
     case CM_ITEM_INT:
-        put(p, cm_arena_printf(p->arena, "%lld", (long long)item->number));
+        put(p, cm_arena_printf(p->scratch, "%lld", (long long)item->number));
         break;
     case CM_ITEM_REAL:
         print_real(p, item->real);
@@ -153,7 +165,7 @@ static void print(struct printer *p, const struct cm_item *item, int depth)
         put_quoted(p, item->text);
         break;
     case CM_ITEM_BYTES:
-        put(p, cm_arena_printf(p->arena, "{\"bytes\": %zu}", item->text.size));
+        put(p, cm_arena_printf(p->scratch, "{\"bytes\": %zu}", item->text.size));
         break;
     case CM_ITEM_LIST:
     case CM_ITEM_MAP:
@@ -170,10 +182,14 @@ static void print(struct printer *p, const struct cm_item *item, int depth)
 
 struct cm_str cm_item_json(struct cm_arena *arena, const struct cm_item *item, size_t most)
 {
-    struct printer p = {.arena = arena, .text.arena = arena, .most = most ? most : PRINT_MAX};
+    struct cm_arena scratch;
+    struct printer p = {.scratch = &scratch, .text.arena = arena, .most = most ? most : PRINT_MAX};
 
+    cm_arena_init(&scratch, arena->guard);
     print(&p, item, 0);
-    return printed(&p);
+    const struct cm_str text = cut(&p, 0, p.most);
+    cm_arena_release(&scratch);
+    return text;
 }
 
 /* ---- reading ---- */

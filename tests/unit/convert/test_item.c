@@ -97,6 +97,32 @@ static void print_bounded(struct cm_arena *arena)
     CHECK(cm_item_json(arena, list, 1000).size < 6000);
 }
 
+static void print_keys(struct cm_arena *arena)
+{
+    struct cm_item *in = cm_item_int(arena, 1), *map = cm_item_new(arena, CM_ITEM_MAP);
+
+    /* Keys that are maps, whose keys are maps, and so on. */
+    for (int i = 0; i < 30; i++) {
+        struct cm_item *out = cm_item_new(arena, CM_ITEM_MAP);
+        cm_item_set(arena, out, in, cm_item_int(arena, i));
+        in = out;
+    }
+    for (int64_t k = 0; k < 1000; k++)
+        cm_item_set(arena, map, in, cm_item_int(arena, k));
+    const size_t before = arena->held;
+    const size_t size = cm_item_json(arena, map, 0).size;
+    CHECK(size > 100000 && arena->held - before < 8 * size);
+
+    in = cm_item_new(arena, CM_ITEM_MAP);
+    cm_item_set(arena, in, cm_item_real(arena, 2), cm_item_real(arena, 0.5));
+    CHECK_STRING(cm_item_json(arena, in, 0).data, "{\"2.0\": 0.5}");
+}
+
+void test_item__keys_that_are_maps_need_little_memory(void)
+{
+    check_in_arena(print_keys);
+}
+
 void test_item__what_holds_itself_is_printed_all_the_same(void)
 {
     check_in_arena(print_bounded);
