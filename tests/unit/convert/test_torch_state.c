@@ -275,3 +275,25 @@ void test_torch_state__files_of_any_habit_are_looked_through(void)
 {
     check_in_arena(tree);
 }
+
+static void shared_maps(struct cm_arena *arena)
+{
+    struct cm_saved *saved = cm_saved_new(arena, CM_STR("test"));
+    struct cm_item *in = cm_item_new(arena, CM_ITEM_MAP);
+    struct cm_error err;
+
+    /* Each holds the one before it twenty times: 64 million places. */
+    for (int i = 0; i < 6; i++) {
+        struct cm_item *out = cm_item_new(arena, CM_ITEM_MAP);
+        for (int k = 0; k < 20; k++)
+            cm_item_set(arena, out, cm_item_int(arena, k), in);
+        in = out;
+    }
+    CHECK_OK(cm_torch_take_tree(saved, in, &err), &err);
+    CHECK(arena->held < 256 * 1024);
+}
+
+void test_torch_state__a_map_that_is_held_often_is_looked_through_once(void)
+{
+    check_in_arena(shared_maps);
+}

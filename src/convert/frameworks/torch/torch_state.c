@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/frameworks/torch/torch_state.h"
 
+#include "base/map.h"
 #include "convert/transfer/hold.h"
 
 enum { DEPTH_MAX = 6, FOUND_MAX = 64 };
@@ -142,6 +143,8 @@ struct found {
         struct cm_str path;
     } weights[FOUND_MAX], optimizers[FOUND_MAX], schedules[FOUND_MAX];
     size_t n_weights, n_optimizers, n_schedules, visited;
+    struct cm_map
+        inside; /* maps and lists that were looked into, by address and depth: any hits? */
 };
 
 static bool note(struct hit *hits, size_t *count, const struct cm_item *item, struct cm_str path)
@@ -223,7 +226,17 @@ static bool look(struct found *found, const struct cm_item *item, struct cm_str 
     }
     if (cm_str_contains(path, "rng") || (item->kind != CM_ITEM_MAP && item->kind != CM_ITEM_LIST))
         return false;
-    return look_inside(found, item, path, depth);
+    /* A pickle of a few bytes may hold one map at a million places. Items are aligned, so that the
+     * depth has room in the address. */
+    const uint64_t place = CM_ADDRESS(item) + (unsigned)depth;
+    bool is_new;
+    const uint64_t *known =
+        cm_map_insert_number(&found->inside, found->saved->arena, place, &is_new);
+    if (!is_new)
+        return *known;
+    const bool any = look_inside(found, item, path, depth);
+    *cm_map_find_number(&found->inside, place) = any;
+    return any;
 }
 
 /* Moving averages of the weights beside the weights: known by the key they are under. */
