@@ -178,8 +178,8 @@ static bool add_needs_of_choice(const struct term *term, struct needs *out)
     return out->count > before;
 }
 
-/* Adds operators of which the term has at least one; false, and none, if there are no such. The
- * further in, the rarer; sums and products are everywhere. */
+/* Adds operators, one of them in every match of the term; adds none and returns false if there are
+ * no such operators. The further in, the rarer; sums and products are everywhere. */
 static bool add_needs(const struct term *term, struct needs *out)
 {
     if (term->kind == TERM_CHOICE)
@@ -215,7 +215,7 @@ int cm_pattern_needs(const struct cm_pattern *pattern, const struct cm_op *const
 const struct cm_op *cm_pattern_last(const struct cm_registry *registry,
                                     const struct cm_pattern_row *row)
 {
-    struct pattern_reader reader = {.at = row->text + 1}; /* behind the parenthesis */
+    struct pattern_reader reader = {.at = row->text + 1}; /* after the parenthesis */
     return cm_registry_op(registry, CM_STR_NONE, read_word(&reader));
 }
 
