@@ -10,7 +10,7 @@
 #define CM_GRAPH_OP_H
 
 #include "graph/builder.h"
-#include "graph/dim_math.h"
+#include "graph/dims/dim_math.h"
 #include "graph/graph.h"
 
 struct cm_infer;

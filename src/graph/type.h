@@ -52,7 +52,7 @@ static inline void cm_type_copy_dims(struct cm_dim *out, const struct cm_type *t
 }
 
 /* Symbols, numbered from 1 and global to a model: names of dimensions in the file, unnamed ones,
- * and expressions of these (graph/dim_math.h). */
+ * and expressions of these (graph/dims/dim_math.h). */
 struct cm_symbols;
 struct cm_symbols *cm_symbols_new(struct cm_arena *arena);
 uint32_t cm_symbol_named(struct cm_symbols *symbols, struct cm_str name);

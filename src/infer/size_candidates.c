@@ -3,7 +3,7 @@
 #include "infer/open_sizes.h"
 
 #include "base/number.h"
-#include "graph/dim_math.h"
+#include "graph/dims/dim_math.h"
 
 enum { MENTIONED_MAX = 24, TRIED_MAX = 1 << 20 };
 

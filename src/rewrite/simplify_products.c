@@ -2,7 +2,7 @@
  * unfolded after them: how converters write an Einsum. The product takes several batch axes as they
  * are, and as the operators around it have them, what they are together can be recognized. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/dim_math.h"
+#include "graph/dims/dim_math.h"
 #include "rewrite/permutation.h"
 #include "rewrite/simplify.h"
 

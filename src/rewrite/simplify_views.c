@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrite/simplify.h"
 
-#include "graph/dim_math.h"
+#include "graph/dims/dim_math.h"
 #include "rewrite/permutation.h"
 
 enum {

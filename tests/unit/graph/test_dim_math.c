@@ -1,7 +1,7 @@
 /* Sums, products and quotients of dimensions, and the symbols that stand for them. */
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
-#include "graph/dim_math.h"
+#include "graph/dims/dim_math.h"
 
 static struct cm_symbols *table;
 static struct cm_quantity n, m;

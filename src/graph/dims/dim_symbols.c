@@ -1,6 +1,6 @@
 /* The table of symbols. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/dim_symbols.h"
+#include "graph/dims/dim_symbols.h"
 
 #include "base/array.h"
 #include "base/map.h"

@@ -1,9 +1,9 @@
 /* Polynomials over symbols, quotients and maxima, as symbols. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/dim_math.h"
+#include "graph/dims/dim_math.h"
 
 #include "base/number.h"
-#include "graph/dim_symbols.h"
+#include "graph/dims/dim_symbols.h"
 
 /* Past these a sum is unknown: nobody writes such a shape, and a file shall not make arithmetic on
  * shapes slow or its text long. */

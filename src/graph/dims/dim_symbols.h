@@ -1,8 +1,8 @@
-/* The table of symbols, as graph/dim_math.h needs it: what an expression is made of. Everybody else
- * takes a symbol as a number with a name (graph/type.h). */
+/* The table of symbols, as graph/dims/dim_math.h needs it: what an expression is made of. Everybody
+ * else takes a symbol as a number with a name (graph/type.h). */
 // SPDX-License-Identifier: Apache-2.0
-#ifndef CM_GRAPH_DIM_SYMBOLS_H
-#define CM_GRAPH_DIM_SYMBOLS_H
+#ifndef CM_GRAPH_DIMS_DIM_SYMBOLS_H
+#define CM_GRAPH_DIMS_DIM_SYMBOLS_H
 
 #include "graph/type.h"
 

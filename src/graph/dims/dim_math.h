@@ -8,8 +8,8 @@
  * budget is unknown, so a file cannot make this expensive. Without a table (symbols NULL), what is
  * not a number is unknown. */
 // SPDX-License-Identifier: Apache-2.0
-#ifndef CM_GRAPH_DIM_MATH_H
-#define CM_GRAPH_DIM_MATH_H
+#ifndef CM_GRAPH_DIMS_DIM_MATH_H
+#define CM_GRAPH_DIMS_DIM_MATH_H
 
 #include "graph/type.h"
 

@@ -1,7 +1,7 @@
 /* Expressions of dimensions as text: 2*N + 1, floor((N + 1)/2), min(N, 512). */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/dim_math.h"
-#include "graph/dim_symbols.h"
+#include "graph/dims/dim_math.h"
+#include "graph/dims/dim_symbols.h"
 
 struct text {
     char bytes[CM_SYMBOL_TEXT];
