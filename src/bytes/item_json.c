@@ -62,7 +62,7 @@ static struct cm_str cut(struct printer *p, size_t begin, size_t most)
     return (struct cm_str){text, size};
 }
 
-/* Prints the key behind the text so far, cuts it and puts it there as one text. A key that is no
+/* Prints the key after the text so far, cuts it and puts it there as one text. A key that is no
  * text may hold the map that it is a key of, so it counts towards the same depth and the same
  * walk. */
 static void print_key(struct printer *p, const struct cm_item *key, int depth)
