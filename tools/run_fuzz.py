@@ -258,7 +258,7 @@ def write_page(targets, began):
     head, rest = text.split(begin)
     old, tail = rest.split(end)
     rows += ["", f"Written on {datetime.date.today()} by `make fuzz-long`: {finished} of {len(targets)} targets met the rule above.",
-             "All runs, each from its own seeds on:", "",
+             "", "All runs, each from its own seeds on:", "",
              *run_rows([*runs_in(old, began), (began, total, hours, findings)])]
     PAGE.write_text(head + begin + "\n" + "\n".join(rows) + "\n\n" + end + tail)
 
