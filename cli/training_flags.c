@@ -150,6 +150,7 @@ static bool list_weights(const char *text, double *out, size_t *count)
 static void read_class_weights(struct reading *r, struct cameo_prepare_options *out)
 {
     static double weights[CLASSES_MAX];
+    struct cameo_arrays_options options = CAMEO_ARRAYS_OPTIONS_INIT;
     struct cameo_arrays *arrays;
     struct cameo_error err;
 
@@ -159,13 +160,14 @@ static void read_class_weights(struct reading *r, struct cameo_prepare_options *
     if (list_weights(cli_training.class_weights, weights, &out->class_weight_count))
         return;
     out->class_weight_count = 0;
-    if (cameo_arrays_open(cli_training.class_weights, CAMEO_KIND_NONE, &arrays, &err) != CAMEO_OK) {
+    cli_reads(cli_training.class_weights);
+    options.memory_limit = cli_memory_limit(0);
+    if (cameo_arrays_load(cli_training.class_weights, &options, &arrays, &err) != CAMEO_OK) {
         cli_complain("%s: --class-weights needs numbers with ',' between them, or a file: %s",
                      r->command, err.message);
         r->code = CLI_USAGE;
         return;
     }
-    cli_reads(cli_training.class_weights);
     const struct cameo_value *value = cameo_arrays_at(arrays, 0);
     const bool is_list = value && cameo_value_rank(value) == 1 && cameo_arrays_count(arrays) == 1;
     int64_t elements = is_list ? cameo_value_count(value) : 0;

@@ -127,7 +127,7 @@ enum cm_status cm_place_map(struct cm_saved_place *place, struct cm_str name, st
     if (!file) {
         CM_TRY(open_file(place, name, &fd, err));
         struct cm_mapping mapping;
-        const enum cm_status status = cm_fd_map(fd, path.data, false, &mapping, err);
+        const enum cm_status status = cm_fd_map(fd, cm_str_text(path), false, &mapping, err);
         close(fd);
         CM_TRY(status);
         file = CM_NEW(place->arena, struct cm_place_file);

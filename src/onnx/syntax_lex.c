@@ -148,8 +148,8 @@ bool cm_lex_is_word(struct cm_str text)
 {
     if (text.size == 0 || !starts_word((unsigned char)text.data[0]))
         return false;
-    const char *const end = text.data + text.size;
-    return past_word(&cm_lex_onnx, text.data, end) == end;
+    const char *const at = text.data, *const end = at + text.size;
+    return past_word(&cm_lex_onnx, at, end) == end;
 }
 
 int cm_lex_hex_digit(int c)
