@@ -75,7 +75,8 @@ static const cm_value *list_kept(struct cm_preparation *p, cm_value loss)
     cm_value *kept = CM_NEW_ARRAY(p->arena, cm_value, p->outputs.count + 1);
 
     kept[0] = loss;
-    memcpy(kept + 1, p->outputs.items, p->outputs.count * sizeof *kept);
+    for (size_t i = 0; i < p->outputs.count; i++)
+        kept[i + 1] = p->outputs.items[i];
     return kept;
 }
 
