@@ -21,11 +21,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import exports
+import growable_arrays
 import operator_names
 import prose
 import check_training_docs as training_docs_tables
 import wrap_markdown
-from growable_arrays import check_arrays
 
 ROOT = Path(__file__).resolve().parent.parent
 C_FOLDERS = ("include", "src", "cli", "examples", "tests", "bench", "tools", "python")
@@ -769,6 +769,7 @@ def check_snippets():
     return found
 
 
+check_arrays = growable_arrays.check_arrays
 CHECKS = {name[6:]: check for name, check in list(globals().items()) if name.startswith("check_")}
 
 
