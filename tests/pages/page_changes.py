@@ -34,9 +34,13 @@ def apply(root, work, change):
 
 
 def compile_file(root, build, work, name, commands):
-    """The object of a changed file: with the flags of the nearest file that the build knows."""
+    """The object of a changed file: with the flags of the file that the build knows by its path or else by its name
+    alone, as a generated file lies in another folder in each build; or else of the nearest one."""
     path = os.path.join(root, name)
-    like = commands.get(path) or commands[max(commands, key=lambda known: len(os.path.commonpath([known, path])))]
+
+    def likeness(known):
+        return known == path, os.path.basename(known) == os.path.basename(path), len(os.path.commonpath([known, path]))
+    like = commands[max(commands, key=likeness)]
     made, words = os.path.join(work, os.path.basename(name) + ".o"), shlex.split(like)
     words[words.index("-o") + 1] = made
     words[words.index("-c") + 1] = os.path.join(work, name)
