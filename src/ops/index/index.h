@@ -4,7 +4,7 @@
 #ifndef CM_OPS_INDEX_INDEX_H
 #define CM_OPS_INDEX_INDEX_H
 
-#include "ops/common/lanes.h"
+#include "ops/common/along_axis.h"
 
 enum { CM_INDEX_BLOCK = 256 }; /* places worked out at a time */
 

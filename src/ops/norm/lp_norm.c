@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
 #include "graph/node_formula.h"
-#include "ops/common/lanes.h"
+#include "ops/common/along_axis.h"
 #include "tensor/line.h"
 
 #include <math.h>

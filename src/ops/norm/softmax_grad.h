@@ -3,7 +3,7 @@
 #ifndef CM_OPS_NORM_SOFTMAX_GRAD_H
 #define CM_OPS_NORM_SOFTMAX_GRAD_H
 
-#include "ops/common/lanes.h"
+#include "ops/common/along_axis.h"
 
 cm_grad_fn cm_softmax_grad; /* emits the operator's name with Grad at its end */
 

@@ -4,6 +4,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "graph/backend.h"
+#include "tensor/lanes.h"
 #include "tensor/number_keys.h"
 
 #include <math.h>
@@ -13,13 +14,8 @@ enum {
     GRAIN = 1 << 15, /* elements worth a thread */
 };
 
-/* A tensor seen from one axis: outer x length x inner. */
-struct arg_lanes {
-    int64_t outer, length, inner;
-};
-
 struct arg {
-    struct arg_lanes lanes;
+    struct cm_lanes lanes;
     bool smallest, last; /* of equal ones */
 };
 
@@ -56,7 +52,7 @@ static int64_t arg_of_lane(const struct cm_tensor *x, cm_order_fn *order, uint64
 static void arg_across(const struct cm_tensor *x, cm_order_fn *order, uint64_t mask,
                        const struct arg *arg, int64_t first, int64_t *y)
 {
-    const struct arg_lanes *lanes = &arg->lanes;
+    const struct cm_lanes *lanes = &arg->lanes;
     uint64_t keys[BLOCK], best[BLOCK];
     for (int64_t at = 0; at < lanes->inner; at += BLOCK) {
         const int64_t left = lanes->inner - at;
@@ -132,7 +128,7 @@ struct search {
 static void arg_some(void *arg, int64_t begin, int64_t end)
 {
     const struct search *job = arg;
-    const struct arg_lanes *lanes = &job->arg->lanes;
+    const struct cm_lanes *lanes = &job->arg->lanes;
     for (int64_t outer = begin; outer < end; outer++) {
         const int64_t first = outer * lanes->length * lanes->inner;
         if (lanes->inner > 1)
@@ -161,10 +157,9 @@ static enum cm_status prepare_for(struct cm_call *call, bool smallest)
     int axis;
     if (!cm_axis_fix(cm_node_int(call->node, "axis"), x->rank, &axis))
         return cm_call_fail(call, CM_BAD_MODEL, "axis is out of range for rank %d", x->rank);
-    *arg = (struct arg){
-        .lanes = {cm_shape_span(x, 0, axis), x->dims[axis], cm_shape_span(x, axis + 1, x->rank)},
-        .smallest = smallest,
-        .last = cm_node_int(call->node, "select_last_index")};
+    *arg = (struct arg){.lanes = cm_lanes_of(x, axis),
+                        .smallest = smallest,
+                        .last = cm_node_int(call->node, "select_last_index")};
     return CM_OK;
 }
 

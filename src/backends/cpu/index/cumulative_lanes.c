@@ -5,15 +5,11 @@
 #include "graph/backend.h"
 #include "tensor/element_types.h"
 #include "tensor/half.h"
+#include "tensor/lanes.h"
 
 enum {
     BLOCK = 256,     /* lanes at a time */
     GRAIN = 1 << 15, /* elements worth a thread */
-};
-
-/* A tensor seen from one axis: outer x length x inner. */
-struct cumulative_lanes {
-    int64_t outer, length, inner;
 };
 
 struct cumulation {
@@ -101,7 +97,7 @@ struct job {
     bool narrow, is_float;
     int first;
     struct cumulation how;
-    struct cumulative_lanes lanes;
+    struct cm_lanes lanes;
 };
 
 static void start(const struct job *job, int64_t n, union totals *totals)
@@ -136,7 +132,7 @@ static void advance(const struct job *job, int64_t at, int64_t n, int64_t stride
 static void cumulate(void *arg, int64_t begin, int64_t end)
 {
     const struct job *job = arg;
-    const struct cumulative_lanes *lanes = &job->lanes;
+    const struct cm_lanes *lanes = &job->lanes;
     const int64_t blocks = (lanes->inner + BLOCK - 1) / BLOCK;
     for (int64_t b = begin; b < end; b++) {
         const int64_t inner = b % blocks * BLOCK;
@@ -152,7 +148,7 @@ static void cumulate(void *arg, int64_t begin, int64_t end)
 
 static void cumulate_all(struct job *job)
 {
-    const struct cumulative_lanes *lanes = &job->lanes;
+    const struct cm_lanes *lanes = &job->lanes;
     const int64_t blocks = lanes->outer * ((lanes->inner + BLOCK - 1) / BLOCK);
     const int64_t each = cm_tensor_count(job->x) / blocks;
     /* Elements of packed types share bytes. */
@@ -193,8 +189,7 @@ static enum cm_status run(struct cm_call *call)
         .is_float = cm_dtype_info(x->type)->kind == CM_CLASS_FLOAT,
         .first = row->first,
         .how = {cm_node_int(call->node, "exclusive"), cm_node_int(call->node, "reverse")},
-        .lanes = {cm_shape_span(shape, 0, axis), shape->dims[axis],
-                  cm_shape_span(shape, axis + 1, shape->rank)}};
+        .lanes = cm_lanes_of(shape, axis)};
     cumulate_all(&job);
     return CM_OK;
 }

@@ -5,12 +5,8 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "graph/backend.h"
+#include "tensor/lanes.h"
 #include "tensor/number_keys.h"
-
-/* A tensor seen from one axis: outer x length x inner. */
-struct topk_lanes {
-    int64_t outer, length, inner;
-};
 
 struct entry {
     uint64_t key; /* smaller comes first */
@@ -18,7 +14,7 @@ struct entry {
 };
 
 struct topk {
-    struct topk_lanes lanes;
+    struct cm_lanes lanes;
     bool largest;
     int64_t parts; /* of all lanes, each with a heap of its own */
 };
@@ -145,8 +141,7 @@ static enum cm_status prepare(struct cm_call *call)
     int axis;
     if (!cm_axis_fix(cm_node_int(call->node, "axis"), x->rank, &axis))
         return cm_call_fail(call, CM_BAD_MODEL, "axis is out of range for rank %d", x->rank);
-    topk->lanes = (struct topk_lanes){cm_shape_span(x, 0, axis), x->dims[axis],
-                                      cm_shape_span(x, axis + 1, x->rank)};
+    topk->lanes = cm_lanes_of(x, axis);
     topk->largest = cm_node_int(call->node, "largest");
     topk->parts = 1;
     while (topk->parts < MOST_PARTS && topk->parts < topk->lanes.outer * topk->lanes.inner &&
@@ -177,7 +172,7 @@ static void store_lane(struct cm_call *call, const struct entry *chosen, int64_t
 static void choose(void *arg, int64_t begin, int64_t end)
 {
     const struct choosing *job = arg;
-    const struct topk_lanes *lanes = &job->topk->lanes;
+    const struct cm_lanes *lanes = &job->topk->lanes;
     const int64_t count = lanes->outer * lanes->inner, parts = job->topk->parts;
     for (int64_t part = begin; part < end; part++) {
         struct entry *heap = (struct entry *)job->call->scratch + part * lanes->length;

@@ -1,12 +1,6 @@
-/* Lanes along an axis. */
+/* The attribute `axis`: lanes in a run, ranks in inference. */
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/common/lanes.h"
-
-struct cm_lanes cm_lanes_of(const struct cm_shape *shape, int axis)
-{
-    return (struct cm_lanes){cm_shape_span(shape, 0, axis), shape->dims[axis],
-                             cm_shape_span(shape, axis + 1, shape->rank)};
-}
+#include "ops/common/along_axis.h"
 
 enum cm_status cm_lanes_read(struct cm_call *call, const struct cm_shape *shape,
                              struct cm_lanes *out)
@@ -16,11 +10,6 @@ enum cm_status cm_lanes_read(struct cm_call *call, const struct cm_shape *shape,
         return cm_call_fail(call, CM_BAD_MODEL, "axis is out of range for rank %d", shape->rank);
     *out = cm_lanes_of(shape, axis);
     return CM_OK;
-}
-
-int64_t cm_lanes_first(const struct cm_lanes *lanes, int64_t lane)
-{
-    return lane / lanes->inner * lanes->length * lanes->inner + lane % lanes->inner;
 }
 
 enum cm_status cm_lanes_infer(struct cm_infer *in, int i)
