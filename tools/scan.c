@@ -520,19 +520,19 @@ static void embed_text(struct text *out, const char *symbol, int index, const ch
 
 /* Files that the library holds whole, as rows {name, text, size} of a table. */
 struct embedding {
-    const char *mode, *header, *symbol, *type, *array;
+    const char *mode, *header, *symbol, *type, *array, *count;
     const char *folder; /* names are paths below it; NULL: they are names of files */
     bool stripped;      /* of comments and indentation; else lines stay, as messages count them */
     bool has_extensions;
 };
 static const struct embedding embeddings[] = {
-    {"bodies", "graph/bodies.h", "body", "cm_embedded_body", "cm_embedded_bodies", NULL, true,
-     false},
-    {"templates", "mlir/lowering/template.h", "template", "cm_mlir_template", "cm_mlir_templates",
-     "data/mlir/", false, false},
+    {"bodies", "graph/bodies.h", "body", "cm_embedded_body", "cm_embedded_bodies",
+     "cm_embedded_body_count", NULL, true, false},
+    {"templates", "mlir/lowering/templates.h", "template", "cm_template_text", "cm_mlir_templates",
+     "cm_mlir_template_count", "data/mlir/", false, false},
     /* C that is compiled for other machines */
-    {"sources", "mlir/lowering/glue.h", "source", "cm_mlir_source", "cm_mlir_sources", "src/",
-     false, true},
+    {"sources", "mlir/lowering/glue.h", "source", "cm_mlir_source", "cm_mlir_sources",
+     "cm_mlir_source_count", "src/", false, true},
 };
 
 static void embedded_name(const struct embedding *kind, const char *path, char *name, size_t room)
@@ -568,7 +568,7 @@ static void make_embedded(const struct embedding *kind, struct text *out, char *
         text_print(out, "    {\"%s\", %s_%d, sizeof(%s_%d) - 1},\n", name, kind->symbol, i,
                    kind->symbol, i);
     }
-    text_print(out, "    {0, 0, 0},\n};\nconst size_t %s_count = %d;\n", kind->type, count);
+    text_print(out, "    {0, 0, 0},\n};\nconst size_t %s = %d;\n", kind->count, count);
 }
 
 static int by_operator(const void *a, const void *b)

@@ -4,36 +4,42 @@
 
 #include "base/diagnostics.h"
 #include "mlir/lowering/lowering_state.h"
+#include "mlir/lowering/templates.h"
 
 #include <stdio.h>
 #include <string.h>
 
 /* ---- nodes ---- */
 
-static const struct cm_mlir_template *find_template(struct cm_str domain, struct cm_str op_type)
+static const struct cm_template_text *find_text(struct cm_str name)
+{
+    return cm_template_find(cm_mlir_templates, cm_mlir_template_count, name);
+}
+
+static const struct cm_template_text *find_template(struct cm_str domain, struct cm_str op_type)
 {
     char name[200];
 
     /* Operators of other domains than ai.onnx are in a folder of its name. */
     if (domain.size == 0 || cm_str_is(domain, "ai.onnx"))
-        return cm_mlir_template_find(op_type);
+        return find_text(op_type);
     snprintf(name, sizeof name, "%.*s/%.*s", CM_STR_FMT(domain), CM_STR_FMT(op_type));
-    return cm_mlir_template_find(cm_str(name));
+    return find_text(cm_str(name));
 }
 
-const struct cm_mlir_template *cm_mlir_template_of(const struct cm_node *node)
+const struct cm_template_text *cm_mlir_template_of(const struct cm_node *node)
 {
     return find_template(node->domain, node->op_type);
 }
 
 bool cm_mlir_takes_whole(struct cm_str domain, struct cm_str name)
 {
-    const struct cm_mlir_template *found = find_template(domain, name);
+    const struct cm_template_text *found = find_template(domain, name);
 
     return found && strstr(found->text, "\n@whole\n");
 }
 
-bool cm_mlir_holds(const struct cm_mlir_use *use, const struct cm_mlir_template *text,
+bool cm_mlir_holds(const struct cm_mlir_use *use, const struct cm_template_text *text,
                    struct cm_str expression)
 {
     struct cm_mlir_use copy = *use;
@@ -45,7 +51,7 @@ bool cm_mlir_holds(const struct cm_mlir_use *use, const struct cm_mlir_template 
     return cm_template_holds(&asked, expression);
 }
 
-enum cm_status cm_mlir_expand(const struct cm_mlir_use *use, const struct cm_mlir_template *text,
+enum cm_status cm_mlir_expand(const struct cm_mlir_use *use, const struct cm_template_text *text,
                               struct cm_error *err)
 {
     struct cm_mlir_lowering *l = use->lowering;
@@ -81,7 +87,7 @@ static bool is_needed(struct cm_mlir_lowering *l, const struct cm_node *node)
 static enum cm_status lower_node(struct cm_mlir_lowering *l, const struct cm_node *node,
                                  struct cm_error *err)
 {
-    const struct cm_mlir_template *text = cm_mlir_template_of(node);
+    const struct cm_template_text *text = cm_mlir_template_of(node);
 
     for (int i = 0; i < node->n_inputs; i++)
         if (node->inputs[i].value)

@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* What follows "@elementwise" in its line: "stored", "when EXPRESSION"; false: there is none. */
-static bool find_directive(const struct cm_mlir_template *text, struct cm_str *rest)
+static bool find_directive(const struct cm_template_text *text, struct cm_str *rest)
 {
     static const char word[] = "\n@elementwise";
     const char *at = text ? strstr(text->text, word) : NULL;
@@ -43,7 +43,7 @@ bool cm_mlir_is_elementwise(struct cm_mlir_lowering *l, const struct cm_node *no
 {
     if (cm_mlir_is_region(node))
         return is_all_elementwise(l, node->bodies[0].graph);
-    const struct cm_mlir_template *text = cm_mlir_template_of(node);
+    const struct cm_template_text *text = cm_mlir_template_of(node);
     const struct cm_mlir_use use = {.lowering = l, .node = node};
     struct cm_str rest;
 
@@ -247,7 +247,7 @@ static struct cm_str widened(struct cm_mlir_lowering *l, struct cm_str name, enu
     return wide;
 }
 
-static bool takes_stored(const struct cm_mlir_template *text)
+static bool takes_stored(const struct cm_template_text *text)
 {
     struct cm_str rest;
 
@@ -260,7 +260,7 @@ static enum cm_status expand_element(struct cm_mlir_lowering *l, const struct cm
                                      const struct cm_str *inputs, struct cm_str result,
                                      struct cm_error *err)
 {
-    const struct cm_mlir_template *text = cm_mlir_template_of(node);
+    const struct cm_template_text *text = cm_mlir_template_of(node);
     const enum cm_dtype type = cm_mlir_type(l, cm_node_output(node, 0))->dtype;
     struct cm_str *given = CM_NEW_ARRAY(l->arena, struct cm_str, (size_t)node->n_inputs + 1);
     const struct cm_mlir_use use = {.lowering = l,

@@ -1,7 +1,9 @@
 /* What templates can ask of the node they are expanded for; docs/mlir-templates.md has the list. */
 // SPDX-License-Identifier: Apache-2.0
+#include "mlir/lowering/let.h"
 #include "mlir/lowering/lowering_state.h"
-#include "mlir/lowering/template_run.h"
+#include "mlir/lowering/templates.h"
+#include "template/template_run.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -317,6 +319,8 @@ static struct cm_term host_call(void *arg, struct cm_template_run *run, struct c
         return cm_term_int(a->kind == CM_TERM_VALUE);
     if (cm_str_is(name, "attr") && count == 1 && a->kind == CM_TERM_TEXT)
         return attribute(use, run, a->text);
+    if (cm_mlir_literal_call(run, name, args, count, &out))
+        return out;
     if (cm_str_is(name, "place") && count == 0)
         return cm_term_text(cm_mlir_place(use->lowering, use->node));
     if (cm_str_is(name, "kernel") && count >= 2 && a->kind == CM_TERM_TEXT)
@@ -365,4 +369,17 @@ static void host_emit(void *arg, struct cm_str line)
     cm_mlir_put(l, &l->body, CM_STR("\n"));
 }
 
-const struct cm_template_host cm_mlir_host = {NULL, host_name, host_call, host_emit};
+static const struct cm_template_text *host_macro(struct cm_str name)
+{
+    return cm_template_find(cm_mlir_templates, cm_mlir_template_count, name);
+}
+
+const struct cm_template_host cm_mlir_host = {
+    .sigil = "%",
+    .macro = host_macro,
+    .name = host_name,
+    .call = host_call,
+    .emit = host_emit,
+    .directive = cm_mlir_directive,
+    .print_float = cm_mlir_print_float,
+};

@@ -6,7 +6,7 @@
 #include "base/random.h"
 #include "graph/op.h"
 #include "mlir/lowering/lowering_state.h"
-#include "mlir/lowering/template_run.h"
+#include "template/template_run.h"
 
 static bool has_seed(const struct cm_node *node)
 {

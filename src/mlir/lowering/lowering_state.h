@@ -5,7 +5,7 @@
 
 #include "base/array.h"
 #include "mlir/lowering/lowering.h"
-#include "mlir/lowering/template.h"
+#include "template/template.h"
 
 enum {
     CM_MLIR_INLINE = 64, /* elements of a constant that is written into the text */
@@ -111,12 +111,12 @@ struct cm_str cm_mlir_place(struct cm_mlir_lowering *l, const struct cm_node *no
 enum cm_status cm_mlir_nodes(struct cm_mlir_lowering *l, struct cm_graph *graph,
                              struct cm_error *err);
 /* Expands the template of the node. */
-enum cm_status cm_mlir_expand(const struct cm_mlir_use *use, const struct cm_mlir_template *text,
+enum cm_status cm_mlir_expand(const struct cm_mlir_use *use, const struct cm_template_text *text,
                               struct cm_error *err);
 /* The template of an operator; NULL: there is none. */
-const struct cm_mlir_template *cm_mlir_template_of(const struct cm_node *node);
+const struct cm_template_text *cm_mlir_template_of(const struct cm_node *node);
 /* Does an expression of the template hold for the node? */
-bool cm_mlir_holds(const struct cm_mlir_use *use, const struct cm_mlir_template *text,
+bool cm_mlir_holds(const struct cm_mlir_use *use, const struct cm_template_text *text,
                    struct cm_str expression);
 /* Is it a group of nodes that a pass made one of? */
 bool cm_mlir_is_region(const struct cm_node *node);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mlir/lowering/glue.h"
 #include "mlir/lowering/lowering_state.h"
-#include "mlir/lowering/template_run.h"
+#include "template/template_run.h"
 
 #include "base/map.h"
 #include "tensor/bits.h"

@@ -1,7 +1,8 @@
 /* The template engine: lines, expressions, @let, and what it says of mistakes. */
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
-#include "mlir/lowering/template.h"
+#include "mlir/lowering/let.h"
+#include "mlir/lowering/templates.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -29,8 +30,11 @@ static bool fake_name(void *arg, struct cm_str name, struct cm_term *out)
 static struct cm_term fake_call(void *arg, struct cm_template_run *run, struct cm_str function,
                                 const struct cm_term *args, size_t count, bool *known)
 {
+    struct cm_term out;
+
     (void)arg;
-    (void)args;
+    if (cm_mlir_literal_call(run, function, args, count, &out))
+        return out;
     if (cm_str_is(function, "size") && count == 1) {
         const struct cm_str name = cm_template_fresh(run, "s");
         cm_template_emitf(run, "%.*s = size", CM_STR_FMT(name));
@@ -38,6 +42,11 @@ static struct cm_term fake_call(void *arg, struct cm_template_run *run, struct c
     }
     *known = false;
     return CM_TERM_ABSENT;
+}
+
+static const struct cm_template_text *real_macro(struct cm_str name)
+{
+    return cm_template_find(cm_mlir_templates, cm_mlir_template_count, name);
 }
 
 static void fake_emit(void *arg, struct cm_str line)
@@ -59,8 +68,17 @@ static enum cm_status expand_guarded(struct cm_guard *guard, void *arg)
 {
     struct expansion *e = arg;
     struct cm_arena arena;
-    const struct cm_template_host host = {&e->host, fake_name, fake_call, fake_emit};
-    const struct cm_mlir_template text = {"test", e->text, strlen(e->text)};
+    const struct cm_template_host host = {
+        .arg = &e->host,
+        .sigil = "%",
+        .macro = real_macro,
+        .name = fake_name,
+        .call = fake_call,
+        .emit = fake_emit,
+        .directive = cm_mlir_directive,
+        .print_float = cm_mlir_print_float,
+    };
+    const struct cm_template_text text = {"test", e->text, strlen(e->text)};
     const struct cm_template_use use = {
         .text = &text, .prefix = CM_STR("n"), .host = &host, .arena = &arena};
 

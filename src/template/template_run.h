@@ -1,11 +1,11 @@
 /* What the parts of the template engine share: lines (template.c), expressions (template_expr.c)
- * and @let (template_let.c). */
+ * and directives of hosts. */
 // SPDX-License-Identifier: Apache-2.0
-#ifndef CM_MLIR_TEMPLATE_RUN_H
-#define CM_MLIR_TEMPLATE_RUN_H
+#ifndef CM_TEMPLATE_RUN_H
+#define CM_TEMPLATE_RUN_H
 
 #include "base/array.h"
-#include "mlir/lowering/template.h"
+#include "template/template.h"
 
 enum { CM_TEMPLATE_DEPTH = 60 }; /* of expressions in each other, and of macros */
 
@@ -23,7 +23,7 @@ struct cm_template_scope {
 
 struct cm_template_run {
     const struct cm_template_use *use;
-    const struct cm_mlir_template *text; /* the template or macro at hand */
+    const struct cm_template_text *text; /* the template or macro at hand */
     struct cm_template_scope *scope;
     struct cm_error *err;
     enum cm_status status;
@@ -43,12 +43,6 @@ bool cm_term_is_true(const struct cm_term *term);
 struct cm_str cm_term_print(struct cm_template_run *run, const struct cm_term *term);
 /* A name of the template ("%sum" or "sum") as the program has it. is_part: more of it follows. */
 struct cm_str cm_template_name(struct cm_template_run *run, struct cm_str name, bool is_part);
-
-/* "index %n1_a = %n1_b * 2", what follows @let with names and expressions put in. */
-void cm_template_let(struct cm_template_run *run, struct cm_str text);
-/* A constant's text: 1 becomes "1.0" for floats, infinities and NaN become bits. */
-struct cm_str cm_template_literal(struct cm_template_run *run, double value, int64_t integer,
-                                  bool is_integer, struct cm_str type);
 
 static inline bool cm_template_is_name(char c)
 {

@@ -1,17 +1,18 @@
 /* Lines of templates: directives, names and what is put in. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/array.h"
-#include "mlir/lowering/template_run.h"
+#include "template/template_run.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-const struct cm_mlir_template *cm_mlir_template_find(struct cm_str name)
+const struct cm_template_text *cm_template_find(const struct cm_template_text *texts, size_t count,
+                                                struct cm_str name)
 {
-    for (size_t i = 0; i < cm_mlir_template_count; i++)
-        if (cm_str_is(name, cm_mlir_templates[i].name))
-            return &cm_mlir_templates[i];
+    for (size_t i = 0; i < count; i++)
+        if (cm_str_is(name, texts[i].name))
+            return &texts[i];
     return NULL;
 }
 
@@ -19,8 +20,8 @@ const struct cm_mlir_template *cm_mlir_template_find(struct cm_str name)
 
 struct cm_str cm_template_fresh(struct cm_template_run *run, const char *hint)
 {
-    return cm_arena_printf(run->use->arena, "%%%.*s_%s_%zu", CM_STR_FMT(run->use->prefix), hint,
-                           ++run->fresh);
+    return cm_arena_printf(run->use->arena, "%s%.*s_%s_%zu", run->use->host->sigil,
+                           CM_STR_FMT(run->use->prefix), hint, ++run->fresh);
 }
 
 static void template_emit(struct cm_template_run *run, struct cm_str line)
@@ -106,8 +107,8 @@ struct cm_str cm_template_name(struct cm_template_run *run, struct cm_str name, 
     if (!is_part && !run->scope->caller && run->use->host->name(run->use->host->arg, name, &term) &&
         term.kind == CM_TERM_VALUE)
         return term.text;
-    return cm_arena_printf(run->use->arena, "%%%.*s_%.*s", CM_STR_FMT(run->scope->prefix),
-                           CM_STR_FMT(name));
+    return cm_arena_printf(run->use->arena, "%s%.*s_%.*s", run->use->host->sigil,
+                           CM_STR_FMT(run->scope->prefix), CM_STR_FMT(name));
 }
 
 /* ---- lines ---- */
@@ -142,8 +143,8 @@ static size_t closing(struct cm_str line, size_t i)
     return line.size;
 }
 
-/* A line with names and ${..} put in. Texts in quotes keep their % signs. */
-static struct cm_str substitute(struct cm_template_run *run, struct cm_str line)
+/* Texts in quotes keep their % signs. */
+struct cm_str cm_template_substitute(struct cm_template_run *run, struct cm_str line)
 {
     struct text_out out = {0};
     bool in_text = false;
@@ -225,8 +226,7 @@ static void split_lines(struct cm_template_run *run, struct line_list *lines)
     }
 }
 
-/* Is the line this directive? *rest is what follows its name. */
-static bool directive(struct cm_str line, const char *name, struct cm_str *rest)
+bool cm_template_directive(struct cm_str line, const char *name, struct cm_str *rest)
 {
     const size_t size = strlen(name);
 
@@ -246,12 +246,13 @@ static size_t block_end(const struct line_list *lines, size_t i)
 
     for (; i < lines->count; i++) {
         const struct cm_str line = lines->items[i].text;
-        if (directive(line, "if", &rest) || directive(line, "for", &rest))
+        if (cm_template_directive(line, "if", &rest) || cm_template_directive(line, "for", &rest))
             depth++;
-        else if (depth && directive(line, "end", &rest))
+        else if (depth && cm_template_directive(line, "end", &rest))
             depth--;
-        else if (!depth && (directive(line, "end", &rest) || directive(line, "else", &rest) ||
-                            directive(line, "elif", &rest)))
+        else if (!depth && (cm_template_directive(line, "end", &rest) ||
+                            cm_template_directive(line, "else", &rest) ||
+                            cm_template_directive(line, "elif", &rest)))
             return i;
     }
     return lines->count;
@@ -282,9 +283,9 @@ static size_t run_if(struct cm_template_run *run, const struct line_list *lines,
             run_lines(run, lines, i + 1, next);
         done |= holds;
         i = next;
-        if (!directive(lines->items[i].text, "elif", &condition)) {
+        if (!cm_template_directive(lines->items[i].text, "elif", &condition)) {
             struct cm_str rest;
-            if (directive(lines->items[i].text, "end", &rest))
+            if (cm_template_directive(lines->items[i].text, "end", &rest))
                 return i;
             condition = CM_STR_NONE;
         }
@@ -318,10 +319,10 @@ static size_t run_for(struct cm_template_run *run, const struct line_list *lines
     return end;
 }
 
-static void run_text(struct cm_template_run *run, const struct cm_mlir_template *text,
+static void run_text(struct cm_template_run *run, const struct cm_template_text *text,
                      struct cm_template_scope *scope)
 {
-    const struct cm_mlir_template *outer = run->text;
+    const struct cm_template_text *outer = run->text;
     struct cm_template_scope *outer_scope = run->scope;
     const size_t line = run->line;
     struct line_list lines = {0};
@@ -337,8 +338,8 @@ static void run_text(struct cm_template_run *run, const struct cm_mlir_template 
     }
 }
 
-/* "range_check(indices, 0)": the macro data/mlir/lib/range_check.mlir, whose first line that is not
- * a comment is "@macro NAME, .." */
+/* "range_check(indices, 0)": the macro "lib/range_check", whose first line that is not a comment is
+ * "@macro NAME, .." */
 static void run_macro(struct cm_template_run *run, struct cm_str call)
 {
     const char *open = call.size ? memchr(call.data, '(', call.size) : NULL;
@@ -349,7 +350,7 @@ static void run_macro(struct cm_template_run *run, struct cm_str call)
     }
     const size_t size = (size_t)(open - call.data);
     const struct cm_str name = cm_arena_printf(run->use->arena, "lib/%.*s", (int)size, call.data);
-    const struct cm_mlir_template *text = cm_mlir_template_find(name);
+    const struct cm_template_text *text = run->use->host->macro(name);
     if (!text) {
         cm_template_wrong(run, "there is no macro '%.*s'", (int)size, call.data);
         return;
@@ -441,26 +442,24 @@ static void run_lines(struct cm_template_run *run, const struct line_list *lines
         if (!bare.size || cm_str_starts(bare, "//"))
             continue;
         if (bare.data[0] != '@' || bare.size < 2) {
-            template_emit(run, substitute(run, line));
-        } else if (directive(line, "if", &rest)) {
+            template_emit(run, cm_template_substitute(run, line));
+        } else if (cm_template_directive(line, "if", &rest)) {
             i = run_if(run, lines, i, rest);
-        } else if (directive(line, "for", &rest)) {
+        } else if (cm_template_directive(line, "for", &rest)) {
             i = run_for(run, lines, i, rest);
-        } else if (directive(line, "set", &rest)) {
+        } else if (cm_template_directive(line, "set", &rest)) {
             run_set(run, rest);
-        } else if (directive(line, "let", &rest)) {
-            cm_template_let(run, substitute(run, rest));
-        } else if (directive(line, "do", &rest)) {
+        } else if (cm_template_directive(line, "do", &rest)) {
             run_macro(run, rest);
-        } else if (directive(line, "macro", &rest)) {
+        } else if (cm_template_directive(line, "macro", &rest)) {
             name_arguments(run, rest);
-        } else if (directive(line, "give", &rest)) {
+        } else if (cm_template_directive(line, "give", &rest)) {
             run_give(run, rest);
-        } else if (directive(line, "refuse", &rest)) {
+        } else if (cm_template_directive(line, "refuse", &rest)) {
             const struct cm_term why = cm_template_eval(run, rest);
             const struct cm_str text = cm_term_print(run, &why);
             cm_template_refuse(run, "%.*s", CM_STR_FMT(text));
-        } else if (!directive(line, "elementwise", &rest) && !directive(line, "whole", &rest)) {
+        } else if (!run->use->host->directive(run->use->host->arg, run, line)) {
             cm_template_wrong(run, "'%.*s' is not a directive", CM_STR_FMT(bare));
         }
     }

@@ -10,7 +10,9 @@
  * are to be taken as unsigned. "reassoc" before the type lets sums and products of floats be taken
  * in any order, so that a loop that adds up can be made of vectors. */
 // SPDX-License-Identifier: Apache-2.0
-#include "mlir/lowering/template_run.h"
+#include "mlir/lowering/let.h"
+
+#include "template/template_run.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -132,17 +134,9 @@ static struct cm_str emit(struct let_reader *l, const char *op, const char *type
                                    any_order ? " fastmath<reassoc>" : "", type));
 }
 
-static struct cm_str constant(struct let_reader *l, double value, int64_t integer, bool is_integer)
-{
-    const struct cm_str text =
-        cm_template_literal(l->run, value, integer, is_integer, cm_str(l->type->mlir));
-
-    return hold(l, cm_arena_printf(l->run->use->arena, "arith.constant %.*s : %s", CM_STR_FMT(text),
-                                   l->type->mlir));
-}
-
-struct cm_str cm_template_literal(struct cm_template_run *run, double value, int64_t integer,
-                                  bool is_integer, struct cm_str type)
+/* A constant's text: 1 becomes "1.0" for floats, infinities and NaN become bits. */
+static struct cm_str literal(struct cm_template_run *run, double value, int64_t integer,
+                             bool is_integer, struct cm_str type)
 {
     struct cm_arena *arena = run->use->arena;
     const bool is_float = type.size && (type.data[0] == 'f' || type.data[0] == 'b');
@@ -172,6 +166,14 @@ struct cm_str cm_template_literal(struct cm_template_run *run, double value, int
                         : cm_arena_printf(arena, "%s.0", text);
     }
     return cm_arena_printf(arena, "%s", text);
+}
+
+static struct cm_str constant(struct let_reader *l, double value, int64_t integer, bool is_integer)
+{
+    const struct cm_str text = literal(l->run, value, integer, is_integer, cm_str(l->type->mlir));
+
+    return hold(l, cm_arena_printf(l->run->use->arena, "arith.constant %.*s : %s", CM_STR_FMT(text),
+                                   l->type->mlir));
 }
 
 /* The operations of one name for each class of numbers; NULL: it has none. */
@@ -587,7 +589,7 @@ static void bind(struct let_reader *l, struct cm_str name, struct cm_str value)
     flush(l);
 }
 
-void cm_template_let(struct cm_template_run *run, struct cm_str text)
+static void run_let(struct cm_template_run *run, struct cm_str text)
 {
     struct let_reader l = {.run = run, .text = text};
 
@@ -619,4 +621,46 @@ void cm_template_let(struct cm_template_run *run, struct cm_str text)
         wrong(&l, "something is left over");
     if (run->status == CM_OK)
         bind(&l, name, value);
+}
+
+/* ---- for the host ---- */
+
+bool cm_mlir_directive(void *arg, struct cm_template_run *run, struct cm_str line)
+{
+    struct cm_str rest;
+
+    (void)arg;
+    if (cm_template_directive(line, "let", &rest)) {
+        run_let(run, cm_template_substitute(run, rest));
+        return true;
+    }
+    /* Whoever asked for the template has read these. */
+    return cm_template_directive(line, "elementwise", &rest) ||
+           cm_template_directive(line, "whole", &rest);
+}
+
+struct cm_str cm_mlir_print_float(struct cm_template_run *run, double value)
+{
+    return literal(run, value, 0, false, CM_STR("f64"));
+}
+
+bool cm_mlir_literal_call(struct cm_template_run *run, struct cm_str name,
+                          const struct cm_term *args, size_t count, struct cm_term *out)
+{
+    if (cm_str_is(name, "bare") && count == 1 && args->kind == CM_TERM_TEXT) {
+        const struct cm_str type = args->text;
+        *out = *args;
+        if (type.size && type.data[0] == 'u')
+            *out = cm_term_text(
+                cm_arena_printf(run->use->arena, "i%.*s", (int)type.size - 1, type.data + 1));
+        return true;
+    }
+    if (cm_str_is(name, "literal") && count == 2 && args[1].kind == CM_TERM_TEXT &&
+        (args->kind == CM_TERM_INT || args->kind == CM_TERM_FLOAT)) {
+        const bool is_integer = args->kind == CM_TERM_INT;
+        const double value = is_integer ? (double)args->i : args->f;
+        *out = cm_term_text(literal(run, value, args->i, is_integer, args[1].text));
+        return true;
+    }
+    return false;
 }

@@ -2,7 +2,7 @@
  * node. What a condition leaves out is read without effect (skip). */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/array.h"
-#include "mlir/lowering/template_run.h"
+#include "template/template_run.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -81,7 +81,7 @@ struct cm_str cm_term_print(struct cm_template_run *run, const struct cm_term *t
     case CM_TERM_INT:
         return cm_arena_printf(arena, "%" PRId64, term->i);
     case CM_TERM_FLOAT:
-        return cm_template_literal(run, term->f, 0, false, CM_STR("f64"));
+        return run->use->host->print_float(run, term->f);
     case CM_TERM_TEXT:
     case CM_TERM_VALUE:
         return term->text;
@@ -315,12 +315,6 @@ static struct cm_term call(struct expr_reader *e, struct cm_str name, const stru
         return make_chars(e, a->text);
     if (cm_str_is(name, "quote") && count == 1 && a->kind == CM_TERM_TEXT)
         return cm_term_text(cm_arena_printf(run->use->arena, "\"%.*s\"", CM_STR_FMT(a->text)));
-    /* The type as MLIR has it, without the sign that is for @let. */
-    if (cm_str_is(name, "bare") && count == 1 && a->kind == CM_TERM_TEXT)
-        return a->text.size && a->text.data[0] == 'u'
-                   ? cm_term_text(cm_arena_printf(run->use->arena, "i%.*s", (int)a->text.size - 1,
-                                                  a->text.data + 1))
-                   : *a;
     if (cm_str_is(name, "known") && count == 1)
         return cm_term_int(a->kind != CM_TERM_NONE);
     if (cm_str_is(name, "fresh") && count == 0)
@@ -337,9 +331,6 @@ static struct cm_term call(struct expr_reader *e, struct cm_str name, const stru
         return (struct cm_term){.kind = CM_TERM_FLOAT, .f = number(a)};
     if (cm_str_is(name, "int") && count == 1 && is_number(a))
         return cm_term_int(a->kind == CM_TERM_INT ? a->i : cm_template_whole(a->f));
-    if (cm_str_is(name, "literal") && count == 2 && is_number(a) && b->kind == CM_TERM_TEXT)
-        return cm_term_text(
-            cm_template_literal(run, number(a), a->i, a->kind == CM_TERM_INT, b->text));
 
     bool known = true;
     const struct cm_term out =

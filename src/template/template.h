@@ -1,32 +1,30 @@
-/* Templates: how an operator becomes MLIR text. One file under data/mlir/ for each core operator,
- * and one under data/mlir/lib/ for each macro that several of them use; docs/mlir-templates.md says
- * how they are written.
+/* Templates: how a node becomes text of another language (MLIR, Python). One file for each
+ * operator, and one for each macro that several operators use; docs/mlir-templates.md describes
+ * lines, directives and expressions.
  *
- * A template is MLIR with three things more. ${expression} puts in what is known of the node:
- * ranks, sizes, types, attributes. Lines that begin with @ decide (@if, @for, @set, @do MACRO,
- * @refuse) or compute (@let index %a = %b * 2 + 1, which becomes operations of arith and math). And
- * a name like %sum is the template's own: each use of the template gives it a prefix, so that
- * nobody need care what other nodes call their values. Names of operands and results are those of
- * the schema.
+ * A template is text of that language with three additions. ${expression} inserts what is known of
+ * the node: ranks, sizes, types, attributes. Lines that begin with @ decide (@if, @for, @set, @do
+ * MACRO, @refuse); a host adds directives of its own. A name like %sum belongs to the template:
+ * each use of the template gives it a prefix, so that two nodes never share a name. Names of
+ * operands and results are those of the schema.
  *
- * What expressions can ask about is the host's business: this part knows text, numbers and lists.
+ * The engine knows text, numbers and lists only. The host answers what expressions ask about nodes.
  */
 // SPDX-License-Identifier: Apache-2.0
-#ifndef CM_MLIR_TEMPLATE_H
-#define CM_MLIR_TEMPLATE_H
+#ifndef CM_TEMPLATE_H
+#define CM_TEMPLATE_H
 
 #include "base/arena.h"
 
-/* The texts, embedded by the build. */
-struct cm_mlir_template {
+/* A text that the build embeds. */
+struct cm_template_text {
     const char *name; /* "Conv"; "lib/range" for a macro */
     const char *text;
     size_t size;
 };
-extern const struct cm_mlir_template cm_mlir_templates[];
-extern const size_t cm_mlir_template_count;
-/* NULL: there is none. */
-const struct cm_mlir_template *cm_mlir_template_find(struct cm_str name);
+/* NULL if no text has the name. */
+const struct cm_template_text *cm_template_find(const struct cm_template_text *texts, size_t count,
+                                                struct cm_str name);
 
 enum cm_term_kind {
     CM_TERM_NONE, /* absent, or not known before it runs */
@@ -52,6 +50,9 @@ struct cm_template_run;
 /* Who uses a template. */
 struct cm_template_host {
     void *arg;
+    const char *sigil; /* stands before the names that belong to a template: "%" in MLIR */
+    /* The macro of a name ("lib/range"); NULL if there is none. */
+    const struct cm_template_text *(*macro)(struct cm_str name);
     /* A name that is neither a variable nor a macro's parameter; false: unknown. */
     bool (*name)(void *arg, struct cm_str name, struct cm_term *out);
     /* A function that is not one of the built-in ones. Sets *known to false where there is none. It
@@ -59,11 +60,15 @@ struct cm_template_host {
     struct cm_term (*call)(void *arg, struct cm_template_run *run, struct cm_str function,
                            const struct cm_term *args, size_t count, bool *known);
     void (*emit)(void *arg, struct cm_str line);
+    /* A line that begins with @ and is none of the engine's directives. False: it is unknown. */
+    bool (*directive)(void *arg, struct cm_template_run *run, struct cm_str line);
+    /* A float as the language writes it. The result may live in the use's arena. */
+    struct cm_str (*print_float)(struct cm_template_run *run, double value);
 };
 
 /* One use of a template. Fails with the template's name and line. */
 struct cm_template_use {
-    const struct cm_mlir_template *text;
+    const struct cm_template_text *text;
     struct cm_str prefix; /* of names that are the template's own: "n7" */
     const struct cm_template_host *host;
     struct cm_arena *arena;
@@ -74,6 +79,11 @@ enum cm_status cm_template_expand(const struct cm_template_use *use,
 bool cm_template_holds(const struct cm_template_use *use, struct cm_str expression);
 
 /* ---- for hosts ---- */
+
+/* Is the line the directive "@name"? *rest is the text after its name. */
+bool cm_template_directive(struct cm_str line, const char *name, struct cm_str *rest);
+/* The text with names and ${..} put in. */
+struct cm_str cm_template_substitute(struct cm_template_run *run, struct cm_str text);
 
 /* A name that is used nowhere else: "%n7_size3". */
 struct cm_str cm_template_fresh(struct cm_template_run *run, const char *hint);
