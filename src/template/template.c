@@ -1,4 +1,4 @@
-/* Lines of templates: directives, names and what is put in. */
+/* Lines of templates: directives, names and insertions. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/array.h"
 #include "template/template_run.h"
@@ -102,8 +102,8 @@ struct cm_str cm_template_name(struct cm_template_run *run, struct cm_str name, 
         name.data++;
         name.size--;
     }
-    /* A macro has what it is given, and names of its own: none of them is an operand of whoever
-     * uses it by chance. */
+    /* A macro has its arguments and names of its own. None of them is an operand of its caller by
+     * chance. */
     if (!is_part && !run->scope->caller && run->use->host->name(run->use->host->arg, name, &term) &&
         term.kind == CM_TERM_VALUE)
         return term.text;
@@ -181,12 +181,13 @@ struct cm_str cm_template_substitute(struct cm_template_run *run, struct cm_str 
 }
 
 /* The text of a template by lines; a line that ends in a backslash goes on in the next. */
+struct template_line {
+    struct cm_str text;
+    size_t number;
+};
+
 struct line_list {
-    struct template_line {
-        struct cm_str text;
-        size_t number;
-    } * items;
-    size_t count, capacity;
+    CM_ARRAY(struct template_line);
 };
 
 static struct cm_str trim(struct cm_str text)

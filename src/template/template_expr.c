@@ -1,5 +1,5 @@
 /* Expressions of templates: evaluated as they are read, since a template is short and used once a
- * node. What a condition leaves out is read without effect (skip). */
+ * node. The branch that a condition excludes is read without effect (skip). */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/array.h"
 #include "template/template_run.h"
@@ -411,7 +411,7 @@ struct term_list {
     CM_ARRAY(struct cm_term);
 };
 
-/* [x for i in LIST if CONDITION], of which x was read without effect; begin is where it begins. */
+/* [x for i in LIST if CONDITION]; x was read without effect, and begins at begin. */
 static struct cm_term read_each(struct expr_reader *e, size_t begin)
 {
     struct term_list out = {0};

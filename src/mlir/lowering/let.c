@@ -309,7 +309,7 @@ static struct cm_str convert(struct let_reader *l, struct cm_str value, const st
 
 /* ---- reading ---- */
 
-/* TYPE(TYPE OPERAND), of which the first is read, up to the parenthesis. */
+/* TYPE(TYPE OPERAND), up to the parenthesis; the first TYPE was read. */
 static struct cm_str read_conversion(struct let_reader *l, const struct let_type *to)
 {
     const struct let_type *from = find_type(word(l)), *outer = l->type, *compare = l->compare;
@@ -634,7 +634,7 @@ bool cm_mlir_directive(void *arg, struct cm_template_run *run, struct cm_str lin
         run_let(run, cm_template_substitute(run, rest));
         return true;
     }
-    /* Whoever asked for the template has read these. */
+    /* The lowering reads these before it expands the template. */
     return cm_template_directive(line, "elementwise", &rest) ||
            cm_template_directive(line, "whole", &rest);
 }
