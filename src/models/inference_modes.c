@@ -356,7 +356,8 @@ static struct cm_strs cut_list(struct search *s, const struct cm_strs *from, siz
 
     while (list.count && !from->items[list.count - 1].size)
         list.count--;
-    memcpy(list.items, from->items, list.count * sizeof *list.items);
+    if (list.count)
+        memcpy(list.items, from->items, list.count * sizeof *list.items);
     return list;
 }
 

@@ -162,7 +162,8 @@ enum cm_status cm_widen_weights(struct cm_preparation *p)
     retype(&graph->input, p, &casts, "an input");
     retype(&graph->output, p, &casts, "an output");
     redirect(p, graph, &casts, names, 0);
-    memcpy(nodes + count, graph->node.items, graph->node.count * sizeof *nodes);
+    if (graph->node.count) /* an output may be an initializer */
+        memcpy(nodes + count, graph->node.items, graph->node.count * sizeof *nodes);
     graph->node.items = nodes;
     graph->node.count += count;
     cm_msg_set(&graph->msg, CM_GRAPH_NODE);

@@ -171,3 +171,23 @@ void test_plan__weights_of_16_bits_are_trained_as_floats(void)
 {
     check_in_arena(masters);
 }
+
+/* Nothing is computed: the output is the weight. */
+static void weight_alone(struct cm_arena *arena)
+{
+    struct cm_model_file *file =
+        train_model(arena, "<ir_version: 8, opset_import: [\"\" : 17]>\n"
+                           "m (float[2] x) => (bfloat16[2] w) <bfloat16[2] w = {16384, 16384}> {}");
+    const struct cm_prepare_options options = train_with("output:w", "sgd", 0.1);
+    struct cm_prepare_report report;
+    struct cm_error err = {0};
+
+    CHECK(cm_prepare(arena, file, &options, &report, &err) != CM_OK);
+    CHECK_STRING(nth_reason(&report.findings, CM_VIOLATION, 0),
+                 "'w' cannot be trained as float: it is an output of the model");
+}
+
+void test_plan__a_weight_of_16_bits_in_a_graph_without_nodes_is_refused(void)
+{
+    check_in_arena(weight_alone);
+}
