@@ -53,6 +53,15 @@ if(CMAKE_C_COMPILER_ID STREQUAL "GNU") # loops stay aligned, which is what pays
   target_compile_options(cameo_objects PRIVATE -falign-functions=1 -falign-jumps=1 -falign-labels=1)
 endif()
 
+# libFuzzer copies into an input what parts of it were compared with. That helps where files are read byte by byte. Other
+# folders work on what a reader let through. There, and in decompression, it costs a third of the time for the same edges.
+if(CAMEO_FUZZ)
+  set(files ${CAMEO_SOURCES} ${CAMEO_GENERATED_SOURCES})
+  list(FILTER files EXCLUDE REGEX "^src/(bytes|codec|convert|io)/")
+  list(APPEND files src/bytes/inflate.c)
+  set_property(SOURCE ${files} APPEND PROPERTY COMPILE_OPTIONS -fno-sanitize-coverage=trace-cmp)
+endif()
+
 # Where libraries of others are looked for besides the library's own folder and the system's.
 set(CAMEO_LIBRARY_DIR "" CACHE PATH "A folder of libraries that are opened at run time")
 if(CAMEO_LIBRARY_DIR)

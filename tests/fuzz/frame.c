@@ -183,10 +183,19 @@ static bool is_structural(unsigned seed, size_t size)
     return !bytes_only && fuzz_target.mutate && size > fuzz_target.choice_bytes && seed % 8;
 }
 
+/* A seed may be longer than most_bytes; it stays as long. */
+static size_t room_of(size_t size, size_t max_size)
+{
+    const size_t most = size > fuzz_target.most_bytes ? size : fuzz_target.most_bytes;
+
+    return fuzz_target.most_bytes && most < max_size ? most : max_size;
+}
+
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
 {
     size_t made = 0;
 
+    max_size = room_of(size, max_size);
     if (is_structural(seed, size))
         made = change(data, size, NULL, 0, data, max_size, seed);
     return made ? made : LLVMFuzzerMutate(data, size, max_size);
@@ -197,6 +206,7 @@ size_t LLVMFuzzerCustomCrossOver(const uint8_t *data, size_t size, const uint8_t
 {
     size_t made = 0;
 
+    max_out = room_of(size, max_out);
     if (is_structural(seed, size))
         made = change(data, size, other, other_size, out, max_out, seed);
     if (made || !size || size > max_out)

@@ -70,6 +70,7 @@ static void run_input(const uint8_t *data, size_t size)
 const struct fuzz_target fuzz_target = {
     .run = run_input,
     .mutate = mutate_model,
+    .most_bytes = 8 * FUZZ_KIB,
     .memory_base = 2 * FUZZ_MIB,
     .memory_per_byte = 1024,
 };

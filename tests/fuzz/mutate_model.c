@@ -187,6 +187,19 @@ static void change_once(struct mutation *m)
             return;
 }
 
+/* A few items of a list that follow each other: with all of them, inputs double again and again. */
+struct few {
+    size_t from, to;
+};
+
+static struct few some_of(struct mutation *m, size_t count)
+{
+    enum { MOST = 8 };
+    const size_t from = count > MOST ? chance_draw(m->chance, count - MOST + 1) : 0;
+
+    return (struct few){from, count > MOST ? from + MOST : count};
+}
+
 /* Nodes of another model, their names with them: they meet where names agree. */
 static void take_nodes(struct mutation *m, const struct cm_model_proto *other)
 {
@@ -195,15 +208,19 @@ static void take_nodes(struct mutation *m, const struct cm_model_proto *other)
 
     if (!graph || !from)
         return;
-    for (size_t i = 0; i < from->node.count; i++) {
+    const struct few nodes = some_of(m, from->node.count);
+    const struct few initializers = some_of(m, from->initializer.count);
+    const struct few outputs = some_of(m, from->output.count);
+
+    for (size_t i = nodes.from; i < nodes.to; i++) {
         *CM_LIST_ADD(m->arena, &graph->node) = from->node.items[i];
         cm_msg_set(&graph->msg, CM_GRAPH_NODE);
     }
-    for (size_t i = 0; i < from->initializer.count; i++) {
+    for (size_t i = initializers.from; i < initializers.to; i++) {
         *CM_LIST_ADD(m->arena, &graph->initializer) = from->initializer.items[i];
         cm_msg_set(&graph->msg, CM_GRAPH_INITIALIZER);
     }
-    for (size_t i = 0; i < from->output.count; i++) {
+    for (size_t i = outputs.from; i < outputs.to; i++) {
         *CM_LIST_ADD(m->arena, &graph->output) = from->output.items[i];
         cm_msg_set(&graph->msg, CM_GRAPH_OUTPUT);
     }

@@ -112,15 +112,16 @@ static bool some_group(struct chance *c, const struct tokens *tokens, size_t *fr
 static void replace(struct chance *c, struct tokens *tokens, size_t from, size_t to,
                     const struct token *by, size_t count)
 {
-    struct tokens made = {0};
+    const size_t rest = tokens->count - to, total = from + count + rest;
+    struct token *made = CM_NEW_ARRAY(c->arena, struct token, total + 1);
 
-    for (size_t i = 0; i < from; i++)
-        *CM_PUSH(c->arena, &made) = tokens->items[i];
-    for (size_t i = 0; i < count; i++)
-        *CM_PUSH(c->arena, &made) = by[i];
-    for (size_t i = to; i < tokens->count; i++)
-        *CM_PUSH(c->arena, &made) = tokens->items[i];
-    *tokens = made;
+    if (from)
+        memcpy(made, tokens->items, from * sizeof *made);
+    if (count)
+        memcpy(made + from, by, count * sizeof *made);
+    if (rest)
+        memcpy(made + from + count, tokens->items + to, rest * sizeof *made);
+    *tokens = (struct tokens){.items = made, .count = total, .capacity = total + 1};
 }
 
 static struct cm_str new_number(struct chance *c)

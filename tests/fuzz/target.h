@@ -10,6 +10,8 @@ struct fuzz_target {
     void (*run)(const uint8_t *data, size_t size);
     mutate_fn *mutate;   /* changes an input as its format has it; NULL: changes of bytes only */
     size_t choice_bytes; /* leading bytes that choose what the target does; not part of the file */
+    size_t most_bytes;   /* an input grows no further: large ones are slow and reach little more;
+                            0: as libFuzzer says */
     /* Memory that the target may hold at once: memory_base + memory_per_byte * size bytes. */
     size_t memory_base, memory_per_byte;
 };
