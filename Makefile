@@ -133,7 +133,7 @@ fuzz: ## every fuzz target for FUZZ_SECONDS
 	@tools/build.sh fuzz fuzzers
 	@$(PYTHON) tools/run_fuzz.py
 
-fuzz-long: ## every fuzz target until nothing new is found, eight hours of one processor; writes docs/fuzzing.md
+fuzz-long: ## every fuzz target until nothing new is found, eight processor hours in all runs; writes docs/fuzzing.md
 	@tools/setup.sh dev
 	@tools/build.sh release product
 	@tools/build.sh fuzz fuzzers
