@@ -224,15 +224,17 @@ class Target:
             run.tell()
 
     def choose_seeds(self):
-        """Of all seeds those that add coverage: one pass over them, once."""
+        """Of all seeds those that add coverage: one pass over them, once. The run, and the seeds that break the target."""
         self.corpus.mkdir(parents=True, exist_ok=True)
         folders = [f for f in (*committed(self.program), SEEDS / self.program.name) if f.is_dir()]
-        return Run(self.program, [self.corpus, *folders], ["-merge=1"])
+        before = broken_inputs(self.program)
+        run = Run(self.program, [self.corpus, *folders], ["-merge=1"])
+        return run, sorted(broken_inputs(self.program) - before)  # a merge goes on after them
 
-    def take_seeds(self, run, before):
+    def take_seeds(self, run, broken):
         self.facts["seconds"] += run.seconds
-        self.facts["merged"] = True
-        for path in sorted(broken_inputs(self.program) - before):  # a merge goes on after them
+        self.facts["merged"] = run.ok
+        for path in broken:
             print(f"FAIL {self.program.name}: a seed breaks it: {path.relative_to(ROOT)}")
             self.facts["findings"].append({"what": "a seed breaks it", "inputs": [str(path.relative_to(ROOT))]})
 
@@ -245,17 +247,16 @@ class Target:
         return pool.submit(self.slice, seconds, seed)
 
     def slice(self, seconds, seed):
-        before = broken_inputs(self.program)
-        merge = None if self.facts["merged"] else self.choose_seeds()
+        seeds = None if self.facts["merged"] else self.choose_seeds()
         time = 1 if Run.stopping else seconds
-        return seconds, before, merge, Run(self.program, [self.corpus], [f"-max_total_time={time}", f"-seed={seed}"])
+        return seconds, seeds, Run(self.program, [self.corpus], [f"-max_total_time={time}", f"-seed={seed}"])
 
     def finish(self, result):
-        planned, before, merge, run = result
+        planned, seeds, run = result
         self.slices -= 1
         self.planned -= planned
-        if merge:
-            self.take_seeds(merge, before)
+        if seeds:
+            self.take_seeds(*seeds)
         self.take(run)
         facts = self.facts
         print(f"{self.program.name}: {facts['executions']:,} executions, {facts['edges']:,} edges, "
