@@ -40,7 +40,7 @@ enum cm_status cm_score_matrix(const struct cm_datum *value, struct cm_tensor *o
         for (int64_t c = 0; c < columns; c++) {
             const struct cm_tensor *item = &map->items[c].tensor;
 
-            if (item->type == CM_STRING || cm_tensor_count(item) != 1) {
+            if (!cm_dtype_is_real(item->type) || cm_tensor_count(item) != 1) {
                 cm_tensor_drop(out);
                 return cm_fail(err, CM_UNSUPPORTED, "is a sequence of maps of other than numbers");
             }

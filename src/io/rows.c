@@ -47,13 +47,6 @@ bool cm_rows_view_bytes(const struct cm_rows *rows, size_t *out)
     return cm_dtype_bytes(rows->view.type, rows->elements, out);
 }
 
-static bool is_real(enum cm_dtype type)
-{
-    const enum cm_dtype_class kind = cm_dtype_info(type)->kind;
-
-    return kind != CM_CLASS_NONE && kind != CM_CLASS_COMPLEX;
-}
-
 enum cm_status cm_rows_check_view(const struct cm_rows *rows, const struct cm_dataset_view *view,
                                   struct cm_error *err)
 {
@@ -66,7 +59,7 @@ enum cm_status cm_rows_check_view(const struct cm_rows *rows, const struct cm_da
                        cm_shape_print(&rows->sample, have, sizeof have),
                        cm_shape_print(&view->sample, want, sizeof want));
     const bool same = view->type == rows->type && view->std == 0;
-    if (!same && (!is_real(rows->type) || !is_real(view->type)))
+    if (!same && (!cm_dtype_is_real(rows->type) || !cm_dtype_is_real(view->type)))
         return cm_fail(err, CM_BAD_ARGUMENT, "its %s cannot be converted to %s",
                        cm_dtype_name(rows->type), cm_dtype_name(view->type));
     if (!cm_dtype_bytes(view->type, elements, &size) ||

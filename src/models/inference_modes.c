@@ -155,7 +155,7 @@ static enum answer tensor_answer(const struct search *s, const struct cm_tensor_
 
     if (cm_tensor_proto_load(proto, s->file->files, &tensor, &ignored) != CM_OK)
         return UNKNOWN;
-    if (tensor.type != CM_STRING && cm_tensor_count(&tensor) == 1)
+    if (cm_dtype_is_real(tensor.type) && cm_tensor_count(&tensor) == 1)
         answer = cm_tensor_real(&tensor, 0) != 0 ? ON : OFF;
     cm_tensor_drop(&tensor);
     return answer;

@@ -69,6 +69,14 @@ bool cm_dtype_is_float(int64_t code)
     return cm_dtype_is_valid(code) && cm_dtype_info((enum cm_dtype)code)->kind == CM_CLASS_FLOAT;
 }
 
+bool cm_dtype_is_real(int64_t code)
+{
+    if (!cm_dtype_is_valid(code))
+        return false;
+    const enum cm_dtype_class kind = cm_dtype_info((enum cm_dtype)code)->kind;
+    return kind != CM_CLASS_NONE && kind != CM_CLASS_COMPLEX;
+}
+
 size_t cm_dtype_size(enum cm_dtype type)
 {
     return type == CM_STRING ? sizeof(struct cm_str) : (size_t)cm_dtype_info(type)->bits / 8;

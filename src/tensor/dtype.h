@@ -76,6 +76,8 @@ bool cm_dtype_parse(struct cm_str name, enum cm_dtype *out);
 bool cm_dtype_is_valid(int64_t code);
 /* Is it, and a floating-point type? */
 bool cm_dtype_is_float(int64_t code);
+/* Is it, and a number that is not complex, or bool? Others have no cm_tensor_real. */
+bool cm_dtype_is_real(int64_t code);
 
 /* The size of one element in memory; a string is a struct cm_str, types below a byte have none (0).
  */

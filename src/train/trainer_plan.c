@@ -235,11 +235,8 @@ static void check_types(struct plan *p, const struct cm_program *program)
 
 static bool is_scalar(const struct cm_type *type, struct cm_shape *shape)
 {
-    if (type->kind != CM_KIND_TENSOR || !cm_type_shape(type, shape) ||
-        cm_shape_elements(shape) != 1)
-        return false;
-    const enum cm_dtype_class kind = cm_dtype_info(type->dtype)->kind;
-    return kind != CM_CLASS_NONE && kind != CM_CLASS_COMPLEX;
+    return type->kind == CM_KIND_TENSOR && cm_type_shape(type, shape) &&
+           cm_shape_elements(shape) == 1 && cm_dtype_is_real(type->dtype);
 }
 
 /* own: what the algorithm outputs. taken: names that are none, or are one already. */

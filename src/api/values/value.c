@@ -195,8 +195,7 @@ static const struct cm_tensor *numbers_of(const struct cameo_value *value, int64
 
     if (!tensor || index < 0 || index >= cm_tensor_count(tensor))
         return NULL;
-    const enum cm_dtype_class kind = cm_dtype_info(tensor->type)->kind;
-    return kind == CM_CLASS_NONE || kind == CM_CLASS_COMPLEX ? NULL : tensor;
+    return cm_dtype_is_real(tensor->type) ? tensor : NULL;
 }
 
 double cameo_value_real(const struct cameo_value *value, int64_t index)

@@ -3,6 +3,7 @@
 #include "check.h"
 #include "convert/find_saved.h"
 #include "convert/frameworks/keras/keras_file.h"
+#include "convert/frameworks/keras/keras_optimizer.h"
 
 #define CHECKPOINTS TESTS_DIR "/checkpoints/"
 
@@ -284,4 +285,28 @@ static void names_layers(struct cm_arena *arena)
 void test_keras__variables_are_called_as_their_layer_has_them(void)
 {
     check_in_arena(names_layers);
+}
+
+/* ---- variables that an export writes back as they were ---- */
+
+static void kept_variables(struct cm_arena *arena)
+{
+    static const char bytes[16] = {1, 2};
+    const struct cm_shape pair = CM_SHAPE(2);
+    struct cm_saved_tensor *tensor;
+    struct cm_error err = {0};
+
+    CHECK_OK(cm_saved_tensor_new(arena, CM_INT64, &pair, (struct cm_str){bytes, 16}, CM_STR(""),
+                                 &tensor, &err),
+             &err);
+    CHECK(cm_keras_keep(arena, tensor) != NULL);
+    CHECK_OK(cm_saved_tensor_new(arena, CM_COMPLEX64, &pair, (struct cm_str){bytes, 16}, CM_STR(""),
+                                 &tensor, &err),
+             &err);
+    CHECK(cm_keras_keep(arena, tensor) == NULL);
+}
+
+void test_keras__complex_variables_are_not_kept_as_whole_numbers(void)
+{
+    check_in_arena(kept_variables);
 }

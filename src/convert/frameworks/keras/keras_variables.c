@@ -319,7 +319,7 @@ const struct cm_item *cm_keras_keep(struct cm_arena *arena, const struct cm_save
     uint64_t room[KEPT_MAX] = {0};
 
     if (count > KEPT_MAX || tensor->shape.rank != 1 || cm_dtype_is_float((int)tensor->dtype) ||
-        cm_dtype_size(tensor->dtype) > 8 ||
+        !cm_dtype_is_real((int)tensor->dtype) || cm_dtype_size(tensor->dtype) > 8 ||
         cm_saved_tensor_read(&reader, tensor, 0, count, room, NULL) != CM_OK)
         return NULL;
     const struct cm_tensor view = cm_tensor_borrow(tensor->dtype, &tensor->shape, room);
