@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
 #include "tensor/dtype.h"
+#include "tensor/tensor.h"
 
 void test_dtype__every_type_has_a_name_that_parses_back(void)
 {
@@ -66,4 +67,22 @@ void test_dtype__bytes_refuse_what_does_not_fit(void)
     CHECK(!cm_dtype_bytes(CM_FLOAT, -1, &bytes));
     CHECK(cm_dtype_bytes(CM_INT4, INT64_MAX, &bytes));
     CHECK_INT(bytes, INT64_C(1) << 62);
+}
+
+/* A type without a zero, as float8e8m0, has 2^-127 for bits of 0. */
+void test_dtype__real_types_are_all_but_complex_and_string(void)
+{
+    uint8_t zeros[16] = {0};
+    size_t others = 0;
+
+    for (int type = 1; type < CM_DTYPE_COUNT; type++) {
+        const struct cm_tensor one = cm_tensor_borrow((enum cm_dtype)type, &CM_SHAPE(1), zeros);
+        if (cm_dtype_is_real(type))
+            CHECK(cm_tensor_real(&one, 0) <= 0x1p-127);
+        else
+            others++;
+    }
+    CHECK(!cm_dtype_is_real(CM_STRING) && !cm_dtype_is_real(CM_COMPLEX64));
+    CHECK(!cm_dtype_is_real(CM_COMPLEX128) && !cm_dtype_is_real(0) && !cm_dtype_is_real(99));
+    CHECK_INT(others, 3);
 }
