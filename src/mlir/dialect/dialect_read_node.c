@@ -233,6 +233,10 @@ static enum cm_status read_region(struct reading *n, const struct cm_dialect_nam
         n->attributes.count ? &n->attributes.items[n->attributes.count - 1] : NULL;
 
     if (!is_list || !out || out->type != CM_ATTR_GRAPHS || !cm_str_equal(out->name, name)) {
+        for (size_t i = 0; i < n->attributes.count; i++)
+            if (cm_str_equal(n->attributes.items[i].name, name))
+                return cm_dialect_refuse(r, region->at, CM_BAD_MODEL,
+                                         "attribute '%.*s' appears twice", CM_STR_FMT(name));
         out = CM_PUSH(r->arena, &n->attributes);
         *out = (struct cm_attribute_proto){.name = name,
                                            .type = is_list ? CM_ATTR_GRAPHS : CM_ATTR_GRAPH};

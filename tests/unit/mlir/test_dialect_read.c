@@ -131,6 +131,9 @@ static void read_wrong(struct cm_arena *arena)
          "line 3, column 32: attributes of other dialects and names of attributes"},
         {FUNCTION("    %0 = \"onnx.Neg\"(%a) {a = 1, a = 2} : (tensor<2xf32>) -> tensor<2xf32>"),
          "attribute 'a' appears twice"},
+        {FUNCTION("    %0 = \"onnx.If\"(%a) ({\n      onnx.Yield %a : tensor<2xf32>\n    }) "
+                  "{then_branch = {type = 5 : si32}} : (tensor<2xf32>) -> tensor<2xf32>"),
+         "attribute 'then_branch' appears twice"},
         {FUNCTION("    %0 = \"onnx.Neg\"(%a) : (tensor<2xf33>) -> tensor<2xf32>"),
          "expected an element type such as f32 but found 'f33'"},
         {FUNCTION("    %0 = onnx.Constant dense<[1, 2]> : tensor<3xi8>"),
