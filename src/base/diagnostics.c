@@ -8,21 +8,32 @@
 /* All of a text; CM_STR_FMT is for names. */
 #define WHOLE(s) (int)(s).size, ((s).data ? (s).data : "")
 
-/* Is a reason there already? Without a place the message that it is about tells two apart. */
-static bool is_known(struct cm_findings *list, const struct cm_finding *finding)
+/* Place and reason as texts of the list, which both the finding and the list of what was seen use;
+ * false: they are there already. Without a place the message that it is about tells two apart. */
+static bool keep_texts(struct cm_findings *list, const struct cm_finding *finding,
+                       struct cm_str *place, struct cm_str *reason)
 {
-    const struct cm_str key = cm_arena_printf(
-        list->arena, "%.*s %p\n%.*s", WHOLE(finding->place),
-        finding->place.size ? (const void *)NULL : finding->subject, WHOLE(finding->reason));
-    return !cm_map_add(&list->seen, list->arena, key);
+    const void *const subject = finding->place.size ? NULL : finding->subject;
+    const size_t middle = finding->place.size + 1, end = middle + finding->reason.size + 1;
+    char *const texts = cm_arena_alloc(list->arena, end + sizeof subject); /* zeroed */
+
+    if (finding->place.size)
+        memcpy(texts, finding->place.data, finding->place.size);
+    if (finding->reason.size)
+        memcpy(texts + middle, finding->reason.data, finding->reason.size);
+    memcpy(texts + end, &subject, sizeof subject);
+    *place = (struct cm_str){texts, finding->place.size};
+    *reason = (struct cm_str){texts + middle, finding->reason.size};
+    return cm_map_add(&list->seen, list->arena, (struct cm_str){texts, end + sizeof subject});
 }
 
 struct cm_finding *cm_findings_put(struct cm_findings *list, const struct cm_finding *finding)
 {
     struct cm_arena *arena = list->arena;
     const bool is_full = list->count == CM_FINDINGS_MAX;
+    struct cm_str place, reason;
 
-    if (!is_full && is_known(list, finding))
+    if (!is_full && !keep_texts(list, finding, &place, &reason))
         return NULL;
     list->total++;
     list->violations += finding->severity == CM_VIOLATION;
@@ -32,9 +43,9 @@ struct cm_finding *cm_findings_put(struct cm_findings *list, const struct cm_fin
     *item = *finding;
     item->rule = finding->rule ? finding->rule : list->rule ? list->rule : "run";
     item->help = finding->help ? finding->help : "";
-    item->place = cm_arena_str(arena, finding->place);
+    item->place = place;
     cm_map_insert(&list->places, arena, item->place, NULL);
-    item->reason = cm_arena_str(arena, finding->reason);
+    item->reason = reason;
     item->node = cm_arena_str(arena, finding->node);
     item->op_type = cm_arena_str(arena, finding->op_type);
     item->value = cm_arena_str(arena, finding->value);
