@@ -178,6 +178,28 @@ void test_torch_state__weights_that_no_optimizer_moves_are_none_of_its(void)
     check_in_arena(some_are_frozen);
 }
 
+static void damped(struct cm_arena *arena)
+{
+    static const struct part net[] = {{"a.weight", 3, 2}, {"b.weight", 2, 3}};
+    struct cm_saved *saved = with_weights(arena, net, 2);
+
+    take_optimizer(arena, saved,
+                   "[{\"lr\": 0.1, \"momentum\": 0.9, \"dampening\": 0.5, \"nesterov\": false, "
+                   "\"weight_decay\": 0, \"params\": [0, 1], \"param_names\": [\"a.weight\", "
+                   "\"b.weight\"]}]",
+                   net, 1, "momentum_buffer", NULL);
+    CHECK_INT(saved->step, -1);
+    CHECK_INT(saved->groups.count, 2); /* b.weight has no velocity: its first step is to come */
+    CHECK_STR(saved->groups.items[0].names.items[0], "a.weight");
+    CHECK_INT(saved->groups.items[0].settings.step_offset, 1);
+    CHECK_INT(saved->groups.items[1].settings.step_offset, 0);
+}
+
+void test_torch_state__a_damped_velocity_is_past_its_first_step(void)
+{
+    check_in_arena(damped);
+}
+
 /* Written and read again, with numbers and with names. */
 static void back(struct cm_arena *arena)
 {

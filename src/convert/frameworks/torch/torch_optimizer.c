@@ -27,6 +27,7 @@ struct parameter {
     const struct cm_shape *shape;
     size_t group;
     int64_t step; /* -1: not said */
+    bool has_slots;
 };
 
 struct parameters {
@@ -172,6 +173,7 @@ static void look_at_state(struct cm_saved *saved, struct parameter *parameter)
         } else if (value && value->kind == CM_ITEM_TENSOR &&
                    !cm_torch_is_count(saved->rule, entry->key->text)) {
             note_shape(saved, parameter, entry->key->text, &value->tensor->shape);
+            parameter->has_slots = true;
         }
     }
 }
@@ -327,6 +329,16 @@ static void add_slots(struct cm_saved *saved, const struct parameter *parameter)
     }
 }
 
+/* How many steps more a weight has seen than the others. SGD counts none, and with dampening its
+ * first step is another one: a weight that has a velocity is past it. */
+static int64_t step_offset(const struct parameter *parameter, const struct cm_plan_group *settings,
+                           int64_t step)
+{
+    if (parameter->step >= 0)
+        return parameter->step - step;
+    return parameter->has_slots && settings->dampening != 0 && !isnan(settings->dampening);
+}
+
 /* Groups whose weights have seen different numbers of steps are several here. */
 static void add_groups(struct cm_saved *saved, const struct cm_item *groups,
                        const struct parameters *parameters)
@@ -342,12 +354,12 @@ static void add_groups(struct cm_saved *saved, const struct cm_item *groups,
 
         do {
             const bool is_one = at < parameters->count && parameters->items[at].group == i;
-            const int64_t step = is_one ? parameters->items[at].step : -1;
-            const int64_t offset = step < 0 ? 0 : step - saved->step;
+            const int64_t offset =
+                is_one ? step_offset(&parameters->items[at], &settings, saved->step) : 0;
             size_t which = first;
 
             while (which < saved->groups.count &&
-                   saved->groups.items[which].settings.step_offset != offset && step >= 0)
+                   saved->groups.items[which].settings.step_offset != offset)
                 which++;
             if (which == saved->groups.count) {
                 struct cm_saved_group *group = cm_saved_add_group(saved);
