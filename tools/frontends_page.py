@@ -35,6 +35,9 @@ batches (`model.prepare`, `Trainer.step`) with ten steps of the framework's own 
 the file, and the trained network's results. The models are in `tests/frontends/`, one row each; weights and data are random,
 with fixed seeds.
 
+`cameo.torch.export_training` writes a network of PyTorch together with its training: loss, optimizer, state and schedule
+([python-torch.md](python-torch.md#a-training-of-pytorch-as-an-onnx-file)).
+
 Whole numbers, booleans and texts must be equal. Floats may differ by the order in which sums are added: for float by 1e-4 of
 a value and 1e-5 of the largest of its tensor, for double by 1e-9 and 1e-10, for float16 by 1e-2 and 4e-3; four times that
 against the framework, which computes other operators. Losses may differ by 1e-4, weights by a hundredth of the way that the

@@ -168,6 +168,21 @@ class Node:
                 f"({', '.join(self.inputs)})")
 
 
+# Operators that hand each element on: what an output is, is what they are given.
+_PLAIN = {"Identity", "Cast", "Reshape", "Flatten", "Squeeze", "Unsqueeze"}
+
+
+def last_operator(nodes: list[Node], output: str) -> str:
+    """The operator that computes an output; those that only hand it on do not count. "" where there is none."""
+    makers = {name: node for node in nodes for name in node.outputs}
+    while output in makers:
+        node = makers[output]
+        if node.op_type not in _PLAIN:
+            return str(node.op_type)
+        output = node.inputs[0]
+    return ""
+
+
 class Graph(Fixed):
     """A graph: name, inputs, outputs, nodes in the order of the file, and values, which has what the file says of the
     type of each name."""

@@ -25,28 +25,13 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped]
 
 from . import _cameo
-from ._graph import ValueInfo
+from ._graph import ValueInfo, last_operator
 from ._model import Model, load
 from ._trainer import Trainer
 
 __all__ = ["Classifier", "Regressor"]
 
 Array = numpy.ndarray[Any, Any]
-
-# Operators that hand each element on: what an output is, is what they are given.
-_PLAIN = {"Identity", "Cast", "Reshape", "Flatten", "Squeeze", "Unsqueeze"}
-
-
-def _last_operator(model: Model, output: str) -> str:
-    """The operator that computes an output, behind those that only hand it on; "" where there is none."""
-    makers = {name: node for node in model.nodes for name in node.outputs}
-    while output in makers:
-        node = makers[output]
-        if node.op_type not in _PLAIN:
-            return str(node.op_type)
-        output = node.inputs[0]
-    return ""
-
 
 def _numbers(array: Array) -> str:
     return "{" + ", ".join(map(repr, map(float, array.ravel()))) + "}"
@@ -270,7 +255,7 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
         """The probability of each class, a column each, in the order of classes_."""
         found = self._results(X)
         found = found.reshape(len(found), -1).astype(numpy.float64)
-        last = _last_operator(self.network_, self._output_of(self.network_).name)
+        last = last_operator(self.network_.nodes, self._output_of(self.network_).name)
         if last == "LogSoftmax" or (last not in ("Softmax", "Sigmoid") and self.loss == "nll"):
             found = numpy.exp(found)
         elif last not in ("Softmax", "Sigmoid") and self.loss == "bce-logits":

@@ -1,6 +1,7 @@
 # An ONNX network as a layer of PyTorch.
 # SPDX-License-Identifier: Apache-2.0
-"""An ONNX network as a layer of a PyTorch model: forward and backward run in Cameo.
+"""An ONNX network as a layer of a PyTorch model: forward and backward run in Cameo; and a training of PyTorch as an ONNX
+file: export_training.
 
 >>> import cameo, cameo.torch, torch
 >>> layer = cameo.torch.Module('''<ir_version: 8, opset_import: ["" : 17]>
@@ -21,15 +22,22 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import torch
+try:
+    import torch
+except ModuleNotFoundError as missing:
+    if missing.name != "torch":
+        raise
+    raise ModuleNotFoundError("cameo.torch needs PyTorch, which is not installed for this Python: pip install torch",
+                              name="torch") from None
 from torch import nn
 
 from . import _cameo
 from ._autograd import Function, part, to_torch, with_sum
+from ._export_torch import export_training
 from ._graph import ValueInfo
 from ._model import Model, load
 
-__all__ = ["Module"]
+__all__ = ["Module", "export_training"]
 
 
 def _expression(trainable: None | str | Iterable[str]) -> str | None:
