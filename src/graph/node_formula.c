@@ -6,10 +6,10 @@
 #include <stdarg.h>
 
 enum {
-    MOST_NAMES = 64,
-    MOST_FUNCTIONS = 8,
+    MOST_NAMES = 96,
+    MOST_FUNCTIONS = 32,
     MOST_ARGUMENTS = 12,
-    MOST_ATTRIBUTES = 8,
+    MOST_ATTRIBUTES = 16,
     NAME_SIZE = 64,
     TEXT_SIZE = 4096,
 };
@@ -52,7 +52,7 @@ struct formula {
 #define VALUE(v)  ((struct term){.value = (v)})
 #define NUMBER(n) ((struct term){.number = (n), .is_number = true})
 
-static struct term sum(struct formula *f);
+static struct term expression(struct formula *f);
 
 /* ---- Reading ---- */
 
@@ -110,6 +110,16 @@ static struct cm_str read_name(struct formula *f)
     if (f->at == begin)
         wrong(f);
     return (struct cm_str){begin, (size_t)(f->at - begin)};
+}
+
+/* What stands between quotes, of which the first has been read. */
+static struct cm_str read_quoted(struct formula *f)
+{
+    const char *const begin = f->at;
+    f->at += strcspn(begin, "'");
+    const struct cm_str text = {begin, (size_t)(f->at - begin)};
+    need(f, '\'');
+    return text;
 }
 
 static double read_number(struct formula *f)
@@ -201,6 +211,8 @@ static struct term find(struct formula *f, struct cm_str name)
     const struct cm_schema_attr *attribute = find_attribute(f, name);
     if (attribute)
         return attribute_term(f, attribute);
+    if (cm_str_is(name, "none"))
+        return VALUE(0);
     wrong(f);
     return NUMBER(0);
 }
@@ -244,10 +256,19 @@ static double compute(char op, double a, double b)
     return op == '+' ? a + b : op == '-' ? a - b : op == '*' ? a * b : a / b;
 }
 
+static bool is_absent(struct term term)
+{
+    return !term.is_number && !term.value;
+}
+
 static struct term join(struct formula *f, char op, struct term a, struct term b)
 {
     if (a.is_number && b.is_number)
         return NUMBER(compute(op, a.number, b.number));
+    if ((op == '+' || op == '-') && is_absent(b))
+        return a;
+    if (op == '+' && is_absent(a))
+        return b;
     const cm_value left = as_value(f, a, b.value), right = as_value(f, b, a.value);
     return VALUE(cm_build(f->build, &(struct cm_emission){.op = op == '+'   ? "Add"
                                                                 : op == '-' ? "Sub"
@@ -260,7 +281,7 @@ static struct term join(struct formula *f, char op, struct term a, struct term b
 
 static int64_t read_integer(struct formula *f)
 {
-    const double number = sum(f).number;
+    const double number = expression(f).number;
     return number >= 0x1p63 ? INT64_MAX : (int64_t)number;
 }
 
@@ -308,7 +329,8 @@ static bool copy_attribute(struct formula *f, struct cm_str name, const char *as
 }
 
 /* "axis=1", "perm=[0, 2, 1]", "mode='linear'", "alpha=0.5", "to=dtype", "axis" or "axis?" */
-static bool read_attribute(struct formula *f, struct cm_attribute_proto *out)
+static bool read_attribute(struct formula *f, const struct cm_schema *op,
+                           struct cm_attribute_proto *out)
 {
     struct cm_arena *arena = cm_builder_arena(f->build);
     const struct cm_str name = read_name(f);
@@ -329,26 +351,51 @@ static bool read_attribute(struct formula *f, struct cm_attribute_proto *out)
         const size_t count = read_list(f, items);
         *out = cm_attr_ints(arena, as, count, items);
     } else if (take(f, '\'')) {
-        const struct cm_str text = read_name(f);
-        need(f, '\'');
-        *out = cm_attr_str(arena, as, text);
+        *out = cm_attr_str(arena, as, read_quoted(f));
     } else {
-        const double number = sum(f).number;
-        const bool is_real = memchr(begin, '.', (size_t)(f->at - begin)) != NULL;
-        *out = is_real ? cm_attr_float(arena, as, (float)number)
-                       : cm_attr_int(arena, as, (int64_t)number);
+        const double number = expression(f).number;
+        const struct cm_schema_attr *meant = op ? cm_schema_find_attr(op, name) : NULL;
+        *out = meant && meant->kind == CM_SCHEMA_FLOAT ? cm_attr_float(arena, as, (float)number)
+                                                       : cm_attr_int(arena, as, (int64_t)number);
     }
     return true;
 }
 
-static size_t read_attributes(struct formula *f, struct cm_attribute_proto *out)
+/* "*": what the node has of the attributes that `op` knows. */
+static size_t copy_attributes(struct formula *f, const struct cm_schema *op,
+                              struct cm_attribute_proto *out)
+{
+    size_t count = 0;
+    for (size_t i = 0; op && i < op->attr_count && count < MOST_ATTRIBUTES; i++) {
+        const struct cm_attribute_proto *given = cm_node_attr(f->node, op->attrs[i].name);
+        if (given)
+            out[count++] = *given;
+    }
+    return count;
+}
+
+static const struct cm_schema *schema_of(struct cm_str op)
+{
+    struct cm_str domain = CM_STR_NONE;
+    const char *const colons = memchr(op.data, ':', op.size);
+    if (colons) {
+        domain = (struct cm_str){op.data, (size_t)(colons - op.data)};
+        op = (struct cm_str){colons + 2, op.size - domain.size - 2};
+    }
+    return cm_schema_newest(domain, op);
+}
+
+static size_t read_attributes(struct formula *f, struct cm_str name, struct cm_attribute_proto *out)
 {
     size_t count = 0;
     if (!take(f, '<'))
         return 0;
+    const struct cm_schema *op = schema_of(name);
     do {
-        if (count < MOST_ATTRIBUTES)
-            count += read_attribute(f, &out[count]);
+        if (take(f, '*'))
+            count = copy_attributes(f, op, out);
+        else if (count < MOST_ATTRIBUTES)
+            count += read_attribute(f, op, &out[count]);
         else
             wrong(f);
     } while (take(f, ','));
@@ -365,7 +412,7 @@ static size_t read_arguments(struct formula *f, struct term *out)
         if (count == MOST_ARGUMENTS)
             wrong(f);
         else
-            out[count++] = next(f) == ',' ? VALUE(0) : sum(f);
+            out[count++] = next(f) == ',' ? VALUE(0) : expression(f);
     } while (take(f, ','));
     need(f, ')');
     return count;
@@ -390,7 +437,7 @@ static cm_value call_operator(struct formula *f, struct cm_str name, size_t n_ou
     struct term arguments[MOST_ARGUMENTS];
     cm_value inputs[MOST_ARGUMENTS];
     char op[NAME_SIZE];
-    const size_t n_attributes = read_attributes(f, attributes);
+    const size_t n_attributes = read_attributes(f, name, attributes);
     size_t count = read_arguments(f, arguments);
     const cm_value neighbour = neighbour_of(f, arguments, count);
     for (size_t i = 0; i < count; i++)
@@ -428,6 +475,45 @@ static bool call_conversion(struct formula *f, struct cm_str name, struct term *
     return true;
 }
 
+static bool wants_result(const struct formula *f, struct cm_str name)
+{
+    const struct cm_schema *schema = f->body ? f->node->schema : NULL;
+    for (int o = 0; schema && o < schema->output_count; o++)
+        if (cm_str_is(name, schema->outputs[o].name))
+            return cm_body_wants(f->body, o);
+    return false;
+}
+
+/* What is known before the nodes run: "given(axis)", "wants(Y)", "rank(x)", "dtype(x)", "is(x,
+ * int8)"; false where the name is another one. */
+static bool call_question(struct formula *f, struct cm_str name, struct term *out)
+{
+    const bool given = cm_str_is(name, "given"), wants = cm_str_is(name, "wants");
+    const bool rank = cm_str_is(name, "rank"), is = cm_str_is(name, "is");
+    enum cm_dtype dtype = CM_UNDEFINED;
+    if (!given && !wants && !rank && !is && !cm_str_is(name, "dtype"))
+        return false;
+    need(f, '(');
+    if (given || wants) {
+        const struct cm_str what = read_name(f);
+        *out =
+            NUMBER(wants ? wants_result(f, what)
+                         : cm_node_attr(f->node, cm_str_text(cm_arena_str(
+                                                     cm_builder_arena(f->build), what))) != NULL);
+    } else {
+        const struct cm_type *type = cm_builder_type(f->build, expression(f).value);
+        if (is)
+            need(f, ',');
+        if (is && !cm_dtype_parse(read_name(f), &dtype))
+            wrong(f);
+        *out = NUMBER(is     ? type && type->dtype == dtype
+                      : rank ? type ? type->rank : CM_RANK_UNKNOWN
+                             : (type ? (int)type->dtype : CM_UNDEFINED));
+    }
+    need(f, ')');
+    return true;
+}
+
 static struct term statements(struct formula *f);
 
 /* A call of one of the formula's own functions; false where the name is another one. */
@@ -448,7 +534,7 @@ static bool call_function(struct formula *f, struct cm_str name, struct term *ou
         take(f, ',');
     }
     f->at = f->known->functions[i].body;
-    *out = take(f, '{') ? statements(f) : sum(f);
+    *out = take(f, '{') ? statements(f) : expression(f);
     f->at = after;
     f->n_names = n_names;
     return true;
@@ -470,7 +556,7 @@ static struct term factor(struct formula *f)
                                     &(struct cm_emission){.op = "Neg", CM_INPUTS(term.value)}));
     }
     if (take(f, '(')) {
-        term = sum(f);
+        term = expression(f);
         need(f, ')');
         return term;
     }
@@ -481,7 +567,8 @@ static struct term factor(struct formula *f)
     const struct cm_str name = read_name(f);
     if (next(f) != '(' && *f->at != '<')
         return find(f, name);
-    if (call_function(f, name, &term) || call_conversion(f, name, &term))
+    if (call_function(f, name, &term) || call_conversion(f, name, &term) ||
+        call_question(f, name, &term))
         return term;
     return VALUE(call_operator(f, name, 1, NULL));
 }
@@ -503,6 +590,71 @@ static struct term sum(struct formula *f)
         const char op = *f->at++;
         term = join(f, op, term, product(f));
     }
+    return term;
+}
+
+/* "mode == 'linear'", "rank(x) == 2" */
+static bool read_equality(struct formula *f, bool *out)
+{
+    const char *const begin = f->at;
+    const struct cm_schema_attr *attribute =
+        is_letter(next(f)) ? find_attribute(f, read_name(f)) : NULL;
+    const bool is_text = attribute && attribute->kind == CM_SCHEMA_STRING;
+    if (is_text && next(f) == '=' && f->at[1] == '=') {
+        f->at += 2;
+        need(f, '\'');
+        *out = cm_str_equal(cm_node_str(f->node, attribute->name), read_quoted(f));
+        return true;
+    }
+    f->at = begin;
+    return false;
+}
+
+static struct term comparison(struct formula *f)
+{
+    bool equal;
+    if (read_equality(f, &equal))
+        return NUMBER(equal);
+    const struct term left = sum(f);
+    if (next(f) != '=' || f->at[1] != '=')
+        return left;
+    f->at += 2;
+    return NUMBER(left.number == sum(f).number);
+}
+
+/* Passes over the branch of a choice that is not taken. */
+static void skip_branch(struct formula *f)
+{
+    int depth = 0, choices = 0;
+    for (; *f->at; f->at++) {
+        const char c = *f->at;
+        const bool is_colon = c == ':' && f->at[1] != ':' && f->at[-1] != ':';
+        if (depth == 0 && (strchr(";,)]}>", c) || at_arrow(f) || (is_colon && choices == 0)))
+            return;
+        if (c == '\'')
+            f->at += 1 + strcspn(f->at + 1, "'");
+        choices += depth > 0 ? 0 : c == '?' ? 1 : is_colon ? -1 : 0;
+        depth += strchr("([{<", c) ? 1 : strchr(")]}>", c) ? -1 : 0;
+    }
+}
+
+/* "c ? x : y": the other branch emits nothing. A number counts as yes unless it is 0, a value if it
+ * is there. */
+static struct term expression(struct formula *f)
+{
+    struct term term = comparison(f);
+    if (!take(f, '?'))
+        return term;
+    const bool yes = term.is_number ? term.number != 0 : term.value != 0;
+    if (!yes)
+        skip_branch(f);
+    else
+        term = expression(f);
+    need(f, ':');
+    if (yes)
+        skip_branch(f);
+    else
+        term = expression(f);
     return term;
 }
 
@@ -531,8 +683,9 @@ static bool read_definition(struct formula *f)
             function.parameters = f->at;
             while (*f->at && *f->at != ')' && (is_letter(*f->at) || *f->at == ',' || *f->at == ' '))
                 f->at++;
-            if (take(f, ')') && take(f, '=') && f->n_functions < MOST_FUNCTIONS) {
-                function.body = f->at;
+            if (take(f, ')') && next(f) == '=' && f->at[1] != '=' &&
+                f->n_functions < MOST_FUNCTIONS) {
+                function.body = ++f->at;
                 f->known->functions[f->n_functions++] = function;
                 const char end = next(f) == '{' ? '}' : ';';
                 while (*f->at && *f->at != end)
@@ -556,8 +709,10 @@ static size_t read_targets(struct formula *f, struct cm_str *names)
             break;
         names[count++] = read_name(f);
     } while (take(f, ','));
-    if (take(f, '='))
+    if (next(f) == '=' && f->at[1] != '=') {
+        f->at++;
         return count;
+    }
     f->at = begin;
     return 0;
 }
@@ -571,7 +726,7 @@ static struct term statement(struct formula *f)
     if (count > 1)
         call_operator(f, read_name(f), count, values);
     else
-        term = sum(f);
+        term = expression(f);
     for (size_t i = 0; i < count && !f->build->status; i++)
         assign(f, names[i], count > 1 ? VALUE(values[i]) : term);
     return term;
@@ -609,21 +764,36 @@ cm_value cm_build_formula(struct cm_builder *build, const struct cm_node *node, 
     return build->status ? 0 : as_value(&f, last, 0);
 }
 
+static void run_formulas(struct formula *f, const cm_value *values, size_t count, cm_value *results,
+                         size_t n_results)
+{
+    read_values(f, values, count);
+    statements(f);
+    for (size_t i = 0; i < n_results; i++) {
+        results[i] = 0;
+        if (i == 0)
+            need(f, '-');
+        need(f, i == 0 ? '>' : ',');
+        if (!f->build->status)
+            results[i] = as_value(f, find(f, read_name(f)), 0);
+    }
+}
+
 void cm_build_formulas(struct cm_builder *build, const struct cm_node *node, const char *text,
                        const cm_value *values, size_t count, cm_value *results, size_t n_results)
 {
     struct formula_names known;
     struct formula f = {.build = build, .node = node, .at = text, .known = &known};
-    read_values(&f, values, count);
-    statements(&f);
-    for (size_t i = 0; i < n_results; i++) {
-        results[i] = 0;
-        if (i == 0)
-            need(&f, '-');
-        need(&f, i == 0 ? '>' : ',');
-        if (!build->status)
-            results[i] = as_value(&f, find(&f, read_name(&f)), 0);
-    }
+    run_formulas(&f, values, count, results, n_results);
+}
+
+void cm_body_formulas(struct cm_body *b, const char *text, const cm_value *values, size_t count,
+                      cm_value *results, size_t n_results)
+{
+    struct formula_names known;
+    struct formula f = {
+        .build = &b->build, .node = b->node, .body = b, .at = text, .known = &known};
+    run_formulas(&f, values, count, results, n_results);
 }
 
 /* All statements of a rule or a body, whose text is made by printf. */

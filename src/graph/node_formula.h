@@ -12,11 +12,19 @@
  * numbers. Nodes are emitted in the order in which the formula is read. `total(t) = ReduceSum(t,
  * axes)` defines a function, whose body may also be statements in braces; a call reads it anew.
  *
+ * `c ? x : y` is one of them, and emits nothing of the other. A number counts as yes unless it is
+ * 0, a value counts as yes if it is present: an operand may be absent, and `none` is. `a == 2`
+ * compares numbers, `mode == 'linear'` an attribute with a text, `is(x, int8)` an element type;
+ * `rank(x)` and `dtype(x)` are numbers (-1: rank not known); `given(axis)` asks whether the node
+ * has the attribute, `wants(Y)` whether the caller of a body reads that result. `x + bias` and `x -
+ * zero` are x where bias and zero are absent.
+ *
  * A name is a value of an earlier statement, a value that the caller gives, an operand or a result
  * of the node, the gradient of a result (dY, d_output), or an attribute of the node. In `<axis>` it
  * is the node's attribute of that name, copied; `<axis?>` leaves out one that the node does not
- * give. Each rule knows its formulas at compile time: a formula that cannot be read is our mistake,
- * and fails as an unsupported operator would. */
+ * give, `<*>` copies all given ones that the emitted operator knows. Each rule knows its formulas
+ * at compile time: a formula that cannot be read is our mistake, and fails as an unsupported
+ * operator would. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_GRAPH_NODE_FORMULA_H
 #define CM_GRAPH_NODE_FORMULA_H
@@ -39,6 +47,14 @@ void cm_build_formulas(struct cm_builder *build, const struct cm_node *node, con
     cm_build_formulas(&(b)->build, (b)->node, (text), (const cm_value[]){__VA_ARGS__},             \
                       sizeof((const cm_value[]){__VA_ARGS__}) / sizeof(cm_value), (results),       \
                       sizeof(results) / sizeof(cm_value))
+
+/* The same with the names of the operands of the body's call. */
+void cm_body_formulas(struct cm_body *b, const char *text, const cm_value *values, size_t count,
+                      cm_value *results, size_t n_results);
+#define cm_body_values(b, results, text, ...)                                                      \
+    cm_body_formulas((b), (text), (const cm_value[]){__VA_ARGS__},                                 \
+                     sizeof((const cm_value[]){__VA_ARGS__}) / sizeof(cm_value), (results),        \
+                     sizeof(results) / sizeof(cm_value))
 
 /* Dimensions [from, to) of x, as a list. */
 cm_value cm_build_dims(struct cm_builder *build, cm_value x, int64_t from, int64_t to);

@@ -64,6 +64,22 @@ void test_node_formula__operators_and_functions_are_called(void)
     check_in_arena(calls);
 }
 
+static void choices(struct cm_arena *arena)
+{
+    check_gives(arena, "x, y: rank(x) == 1 ? x : unknown(y)", 3, -1);
+    check_gives(arena, "x, y: rank(x) == 2 ? Split<a='}->', b=[1]>(x, (y)) : x + y", 5, 3);
+    check_gives(arena, "x, y: (0 ? x : 1 ? y : x) - (1 ? 0 ? y : x : y)", -1, 5);
+    check_gives(arena, "x, y: pick(t, n) = n == 2 ? t : -t; pick(x, 1 + 1) + pick(y, 3)", 1, -5);
+    check_gives(arena, "x, y: Slice(x, [is(x, float) ? 1 : 0], [inf]) * y", -2, -4);
+    check_gives(arena, "x, y: none ? x : y - none + none", 2, 4);
+    check_gives(arena, "x, y: none + x * (dtype(x) == dtype(y) ? 2 : 3)", 6, -2);
+}
+
+void test_node_formula__a_choice_emits_one_branch(void)
+{
+    check_in_arena(choices);
+}
+
 static void in_order(struct cm_arena *arena)
 {
     static const char *const order[] = {"Mul", "Neg", "Sub", "Floor"};
@@ -88,9 +104,10 @@ void test_node_formula__nodes_come_in_the_order_of_the_text(void)
 static void mistakes(struct cm_arena *arena)
 {
     static const char *const texts[] = {
-        "x: y",        "x: x +",          "x: (x",    "x: 1",
-        "x: Add(x, x", "x: Add<axis>(x)", "x: x y",   "y x",
-        "x: [1",       "x: f(a) = a; f(", "x: x * %", "x: Where(1, 2, 3)"};
+        "x: y",        "x: x +",          "x: (x",      "x: 1",
+        "x: Add(x, x", "x: Add<axis>(x)", "x: x y",     "y x",
+        "x: [1",       "x: f(a) = a; f(", "x: x * %",   "x: Where(1, 2, 3)",
+        "x: 1 ? x",    "x: 0 ? x : y",    "x: is(x, y)"};
     for (size_t i = 0; i < CM_COUNT(texts); i++) {
         struct scene s;
         set_scene(arena, &s);
