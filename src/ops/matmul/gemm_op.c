@@ -1,9 +1,9 @@
 /* Gemm: Y = alpha A' B' + beta C, A' and B' transposed where the attributes say so, C broadcast. */
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/node_formula.h"
 #include "graph/op.h"
 #include "graph/require.h"
 #include "ops/common/gemm.h"
-#include "ops/microsoft/compose.h"
 
 #include <math.h>
 
@@ -133,42 +133,27 @@ static double gemm_flops(const struct cm_node *node, const struct cm_tensor *con
                : 0;
 }
 
-static cm_value scaled(struct cm_body *b, cm_value x, const char *factor)
-{
-    const double number = (double)cm_node_float(b->node, factor);
-    return number == 1 ? x : cm_emit(b, "Mul", x, cm_emit_scalar_like(b, x, number));
-}
-
-/* The nearest number that a type of whole numbers has. */
-static cm_value in_range(struct cm_body *b, cm_value x, enum cm_dtype type)
-{
-    const bool wide = type == CM_INT64 || type == CM_UINT64;
-    const bool has_sign = type == CM_INT32 || type == CM_INT64;
-    const double past = ldexp(1, (wide ? 64 : 32) - has_sign);
-    const cm_value high = cm_emit_scalar(b, CM_DOUBLE, wide ? nextafter(past, 0) : past - 1);
-    const cm_value low = cm_emit_scalar(b, CM_DOUBLE, has_sign ? -past : 0);
-    return cm_emit_cast(b, cm_emit(b, "Min", cm_emit(b, "Max", x, low), high), type);
-}
-
-/* alpha A' B' + beta C; whole numbers with factors go through double. */
+/* alpha A' B' + beta C; whole numbers with factors go through double, and become the nearest number
+ * that their type has. */
 static enum cm_status gemm_body(struct cm_body *b)
 {
-    const enum cm_dtype type = cm_compose_type(b, cm_body_input(b, 0))->dtype;
+    const enum cm_dtype type = cm_builder_type(&b->build, cm_body_input(b, 0))->dtype;
     const bool has_factors =
         cm_node_float(b->node, "alpha") != 1 || cm_node_float(b->node, "beta") != 1;
     const bool through = has_factors && cm_dtype_info(type)->kind != CM_CLASS_FLOAT;
-    cm_value operands[3];
-    for (int i = 0; i < 3; i++) {
-        operands[i] = cm_body_input(b, i);
-        if (operands[i] && through)
-            operands[i] = cm_emit_cast(b, operands[i], CM_DOUBLE);
-        if (i < 2 && cm_node_int(b->node, i == 0 ? "transA" : "transB"))
-            operands[i] = CM_COMPOSE_TRANSPOSE(b, operands[i], 1, 0);
-    }
-    cm_value y = scaled(b, cm_emit(b, "MatMul", operands[0], operands[1]), "alpha");
-    if (operands[2])
-        y = cm_emit(b, "Add", y, scaled(b, operands[2], "beta"));
-    return cm_body_return(b, 0, through ? in_range(b, y, type) : y);
+    const bool wide = type == CM_INT64 || type == CM_UINT64;
+    const bool has_sign = type == CM_INT32 || type == CM_INT64;
+    const double past = ldexp(1, (wide ? 64 : 32) - has_sign);
+    return cm_body_formula(
+        b,
+        "through = %d; left = through ? double(A) : A; right = through ? double(B) : B;"
+        "left = transA ? Transpose<perm=[1, 0]>(left) : left;"
+        "right = transB ? Transpose<perm=[1, 0]>(right) : right;"
+        "c = through ? double(C) : C; product = MatMul(left, right);"
+        "scaled = alpha == 1 ? product : product * alpha;"
+        "y = scaled + (c ? beta == 1 ? c : c * beta : none);"
+        "Y = through ? cast(Min(Max(y, %.17g), %.17g), A) : y",
+        through, has_sign ? -past : 0.0, wide ? nextafter(past, 0) : past - 1);
 }
 
 static void gemm_require(struct cm_require *r)

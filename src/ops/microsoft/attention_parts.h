@@ -4,7 +4,7 @@
 #ifndef CM_OPS_MICROSOFT_ATTENTION_PARTS_H
 #define CM_OPS_MICROSOFT_ATTENTION_PARTS_H
 
-#include "ops/microsoft/compose.h"
+#include "graph/node_formula.h"
 
 /* One standard Attention: what goes in, and after cm_compose_attention what came out. */
 struct cm_attention_parts {
@@ -23,25 +23,22 @@ struct cm_attention_parts {
 
 void cm_compose_attention(struct cm_body *b, struct cm_attention_parts *parts);
 
-/* (batch, length, heads * size) as (batch, heads, length, size), and back. */
-cm_value cm_compose_heads_apart(struct cm_body *b, cm_value x, int64_t heads);
+/* Functions of formulas: (batch, length, n * size) as (batch, n, length, size), and back. */
+#define CM_HEADS                                                                                   \
+    "apart(t, n) = Transpose<perm=[0, 2, 1, 3]>(Reshape(t, [0, 0, n, -1]));"                       \
+    "together(t) = Reshape(Transpose<perm=[0, 2, 1, 3]>(t), [0, 0, -1]);"
 cm_value cm_compose_heads_together(struct cm_body *b, cm_value x);
 
-/* A mask of integers that says which keys count, in one of its forms:
+/* Adds to parts->mask a mask of integers that says which keys count, in one of its forms:
  *   (batch): keys before this one; (2 * batch): the ends of the keys that count, then their starts;
  *   (batch, keys), (batch, queries, keys): above 0; (batch, 1, most, most): the same for sequences
  *   of any length, of which the rows after the past count.
- * Gives what is to be added to the scores, in the type of `like`: 0, or the attribute
- * mask_filter_value. queries and past are scalars: how many queries there are, and how many keys
- * come before the first of them; keys is how many keys there are. */
-struct cm_key_mask {
-    cm_value mask;
-    cm_value like;
-    cm_value batch;               /* a list of one */
-    cm_value queries, past, keys; /* scalars */
-};
-enum cm_status cm_compose_key_mask(struct cm_body *b, const struct cm_key_mask *m,
-                                   cm_value *out) CM_MUST_CHECK;
+ * What is added to the scores has the type of `queries`: 0, or the attribute mask_filter_value.
+ * `axis` is that of the places in `queries` and in `keys`, those after the past (0: as many as
+ * queries). An absent mask adds nothing. */
+enum cm_status cm_compose_key_mask(struct cm_body *b, struct cm_attention_parts *parts,
+                                   cm_value mask, cm_value queries, cm_value keys,
+                                   int axis) CM_MUST_CHECK;
 
 /* What turns pairs of elements by the angle of their position. */
 struct cm_rotation {
@@ -49,6 +46,8 @@ struct cm_rotation {
     bool interleaved;
     int64_t turned; /* elements of a head that are turned; 0: as the caches say, or all */
 };
+/* Elements of a head that are turned: as given, or as the cosines say; 0: all. */
+int64_t cm_compose_turned(const struct cm_body *b, cm_value cosines, int64_t given);
 /* x is (batch, heads, length, size). */
 cm_value cm_compose_rotary(struct cm_body *b, const struct cm_rotation *rotation, cm_value x);
 

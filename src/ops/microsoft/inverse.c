@@ -1,6 +1,7 @@
 /* Inverse: inverses of square matrices, by Gauss-Jordan elimination with pivots. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
+#include "graph/node_formula.h"
 #include "ops/common/reals.h"
 #include "ops/matmul/square.h"
 
@@ -72,21 +73,9 @@ static enum cm_status inverse_run(struct cm_call *call)
     return CM_OK;
 }
 
-static cm_value transposed(struct cm_grad *g, cm_value x)
-{
-    return cm_emit_with(
-        g, "Einsum",
-        CM_ATTRIBUTES(cm_attr_str(cm_builder_arena(&g->build), "equation", CM_STR("...ij->...ji"))),
-        x);
-}
-
 /* From x y = 1: dx = -y' dy y'. */
-static enum cm_status inverse_grad(struct cm_grad *g)
-{
-    const cm_value turned = transposed(g, cm_grad_output(g, 0));
-    const cm_value left = cm_emit(g, "MatMul", turned, cm_grad_incoming(g, 0));
-    return cm_grad_set(g, 0, cm_emit(g, "Neg", cm_emit(g, "MatMul", left, turned)));
-}
+CM_GRADIENT(inverse_grad, "t = Einsum<equation='...ij->...ji'>(Y);"
+                          "dX = -MatMul(MatMul(t, dY), t)")
 
 CM_OP_IN(microsoft, "com.microsoft", Inverse, .infer = inverse_infer, .prepare = inverse_prepare,
          .run = inverse_run, .grad = inverse_grad);

@@ -16,92 +16,45 @@ enum {
 };
 enum { OUT_RESULT, OUT_PRESENT_KEY, OUT_PRESENT_VALUE, OUT_SCORES };
 
-/* Elements [from, to) of the bias; to 0: all that are left. Both are lists of one. */
-static cm_value bias_part(struct cm_body *b, cm_value from, cm_value to)
-{
-    const cm_value end = to ? to : cm_emit_int64s(b, INT64_MAX);
-    return cm_emit(b, "Slice", cm_body_input(b, IN_BIAS), from, end, cm_emit_int64s(b, 0));
-}
-
-/* Part `part` of (batch, length, heads, parts, size), as (batch, heads, length, size). */
-static cm_value unpacked(struct cm_body *b, cm_value x, int64_t part)
-{
-    const struct cm_attribute_proto axis = cm_attr_int(cm_builder_arena(&b->build), "axis", 3);
-    const cm_value piece =
-        cm_emit_with(b, "Gather", CM_ATTRIBUTES(axis), x, cm_build_int64(&b->build, part));
-    return CM_COMPOSE_TRANSPOSE(b, piece, 0, 2, 1, 3);
-}
-
-/* A bias for packed operands, (parts * heads * size), as (heads, parts, size). */
-static cm_value with_packed_bias(struct cm_body *b, cm_value x, cm_value bias, int64_t parts)
-{
-    const int64_t heads = cm_node_int(b->node, "num_heads");
-    if (!bias)
-        return x;
-    const cm_value apart = CM_COMPOSE_RESHAPE(b, bias, parts, heads, -1);
-    return cm_emit(b, "Add", x, CM_COMPOSE_TRANSPOSE(b, apart, 1, 0, 2));
-}
-
-static void take_packed_all(struct cm_body *b, struct cm_attention_parts *parts)
-{
-    const cm_value all =
-        with_packed_bias(b, cm_body_input(b, IN_QUERY), cm_body_input(b, IN_BIAS), 3);
-    parts->q = unpacked(b, all, 0);
-    parts->k = unpacked(b, all, 1);
-    parts->v = unpacked(b, all, 2);
-}
+/* piece(t, i): part i of (batch, length, heads, parts, size), as (batch, heads, length, size).
+ * packed(t, bias, n): t and a bias for packed operands, (n * heads * size), as (heads, n, size).
+ * part(from, to): elements [from, to) of the bias. */
+#define PACKED                                                                                     \
+    CM_HEADS                                                                                       \
+    "piece(t, i) = Transpose<perm=[0, 2, 1, 3]>(Gather<axis=3>(t, int64(i)));"                     \
+    "packed(t, bias, n) ="                                                                         \
+    "  t + (bias ? Transpose<perm=[1, 0, 2]>(Reshape(bias, [n, num_heads, -1])) : none);"          \
+    "part(from, to) = bias ? Slice(bias, from, to, [0]) : none;"
+#define BIASED_QUERY                                                                               \
+    "hidden = bias ? Shape<start=2, end=3>(query) : none; q = query + part([0], hidden);"
 
 /* Keys and values of rank 3 get their part of the bias. Those of rank 4 have heads apart already,
- * and their bias in them: they were computed in an earlier step. */
+ * and their bias in them: they were computed in an earlier step. Of another rank they are refused
+ * later. */
 static enum cm_status take_operands(struct cm_body *b, struct cm_attention_parts *parts)
 {
-    const int64_t heads = cm_node_int(b->node, "num_heads");
-    const cm_value query = cm_body_input(b, IN_QUERY), key = cm_body_input(b, IN_KEY);
-    const cm_value value = cm_body_input(b, IN_VALUE), bias = cm_body_input(b, IN_BIAS);
-    const int rank = cm_compose_rank(b, key);
-    if (!value && rank != 5)
+    const struct cm_type *key = cm_builder_type(&b->build, cm_body_input(b, IN_KEY));
+    cm_value v[3];
+    if (key && !cm_body_input(b, IN_VALUE) && key->rank != 5)
         return cm_body_decline(b, "it has no values");
-    const cm_value none = cm_emit_int64s(b, 0);
-    const cm_value hidden = bias ? cm_compose_dims(b, query, 2, 3) : 0;
-    const cm_value q = bias ? cm_emit(b, "Add", query, bias_part(b, none, hidden)) : query;
-    if (rank == 4) {
-        parts->q = cm_compose_heads_apart(b, q, heads);
-        parts->k = key;
-        parts->v = value;
-    } else if (rank == 5) {
-        const cm_value both = with_packed_bias(b, key, bias ? bias_part(b, hidden, 0) : 0, 2);
-        parts->q = cm_compose_heads_apart(b, q, heads);
-        parts->k = unpacked(b, both, 0);
-        parts->v = unpacked(b, both, 1);
-    } else {
-        const cm_value twice = bias ? cm_emit(b, "Add", hidden, hidden) : 0;
-        const cm_value k = bias ? cm_emit(b, "Add", key, bias_part(b, hidden, twice)) : key;
-        const cm_value v = bias ? cm_emit(b, "Add", value, bias_part(b, twice, 0)) : value;
-        parts->q = rank == 3 ? cm_compose_heads_apart(b, q, heads) : q;
-        parts->k = rank == 3 ? cm_compose_heads_apart(b, k, heads) : k;
-        parts->v = rank == 3 ? cm_compose_heads_apart(b, v, heads) : v;
-        parts->q_heads = parts->kv_heads = rank == 3 ? 0 : heads; /* else it is refused later */
-    }
-    return b->build.status;
-}
-
-static enum cm_status set_mask(struct cm_body *b, struct cm_attention_parts *parts)
-{
-    const cm_value mask = cm_body_input(b, IN_MASK);
-    if (mask) {
-        const int length = parts->q_heads ? 1 : 2; /* the axis of queries, or keys */
-        const cm_value past =
-            parts->past_key ? cm_compose_dim(b, parts->past_key, 2) : cm_build_int64(&b->build, 0);
-        const struct cm_key_mask key_mask = {
-            .mask = mask,
-            .like = parts->q,
-            .batch = cm_compose_dims(b, parts->q, 0, 1),
-            .queries = cm_compose_dim(b, parts->q, length),
-            .past = past,
-            .keys = cm_emit(b, "Add", past, cm_compose_dim(b, parts->k, length))};
-        CM_TRY(cm_compose_key_mask(b, &key_mask, &parts->mask));
-    }
-    parts->mask = cm_compose_add(b, parts->mask, cm_body_input(b, IN_ATTENTION_BIAS));
+    cm_body_values(
+        b, v,
+        !key             ? "query:" PACKED "all = packed(query, bias, 3);"
+                           "q = piece(all, 0); k = piece(all, 1); v = piece(all, 2) -> q, k, v"
+        : key->rank == 4 ? "query:" PACKED BIASED_QUERY "q = apart(q, num_heads) -> q, key, value"
+        : key->rank == 5
+            ? "query:" PACKED BIASED_QUERY "both = packed(key, part(hidden, [inf]), 2);"
+              "q = apart(q, num_heads); k = piece(both, 0); v = piece(both, 1) -> q, k, v"
+            : "query:" PACKED BIASED_QUERY "twice = bias ? hidden + hidden : none;"
+              "k = key + part(hidden, twice); v = value + part(twice, [inf]);"
+              "heads(t) = rank(key) == 3 ? apart(t, num_heads) : t;"
+              "q = heads(q); k = heads(k); v = heads(v) -> q, k, v",
+        cm_body_input(b, IN_QUERY));
+    parts->q = v[0];
+    parts->k = v[1];
+    parts->v = v[2];
+    if (key && key->rank != 3 && key->rank != 4 && key->rank != 5)
+        parts->q_heads = parts->kv_heads = cm_node_int(b->node, "num_heads");
     return b->build.status;
 }
 
@@ -122,11 +75,11 @@ static enum cm_status multi_head_attention_body(struct cm_body *b)
     if (cm_body_input(b, IN_PAST_LENGTH) || cm_body_input(b, IN_INDIRECTION))
         return cm_body_decline(b,
                                "a past that shares its buffer with the present is not supported");
-    if (cm_body_input(b, IN_KEY))
-        CM_TRY(take_operands(b, &parts));
-    else
-        take_packed_all(b, &parts);
-    CM_TRY(set_mask(b, &parts));
+    CM_TRY(take_operands(b, &parts));
+    CM_TRY(cm_compose_key_mask(b, &parts, cm_body_input(b, IN_MASK), parts.q, parts.k,
+                               parts.q_heads ? 1 : 2));
+    parts.mask = cm_emit_formula(b, "mask, bias: mask + bias", parts.mask,
+                                 cm_body_input(b, IN_ATTENTION_BIAS));
     cm_compose_attention(b, &parts);
     CM_TRY(cm_body_return(b, OUT_PRESENT_KEY, parts.present_key));
     CM_TRY(cm_body_return(b, OUT_PRESENT_VALUE, parts.present_value));

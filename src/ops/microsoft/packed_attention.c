@@ -5,32 +5,26 @@
 enum { IN_INPUT, IN_WEIGHTS, IN_BIAS, IN_MASK, IN_PAST, IN_ATTENTION_BIAS, IN_PAST_LENGTH };
 enum { OUT_RESULT, OUT_PRESENT };
 
+#define SPLIT_HEADS                                                                                \
+    "x = apart(q, num_heads); y = apart(k, num_heads); z = apart(v, num_heads) -> x, y, z"
+
 /* Queries, keys and values lie side by side in the last axis. */
 static enum cm_status project(struct cm_body *b, struct cm_attention_parts *parts)
 {
-    struct cm_arena *arena = cm_builder_arena(&b->build);
-    const int64_t heads = cm_node_int(b->node, "num_heads");
     const struct cm_int64s sizes = cm_node_ints(b->node, "qkv_hidden_sizes");
-    const cm_value all = cm_compose_add(
-        b, cm_emit(b, "MatMul", cm_body_input(b, IN_INPUT), cm_body_input(b, IN_WEIGHTS)),
-        cm_body_input(b, IN_BIAS));
-    const struct cm_attribute_proto attributes[] = {cm_attr_int(arena, "axis", -1),
-                                                    cm_attr_int(arena, "num_outputs", 3)};
-    cm_value results[3] = {0};
+    cm_value v[3];
     if (sizes.count != 0 && sizes.count != 3)
         return cm_body_decline(b, "attribute 'qkv_hidden_sizes' has %zu sizes, needs 3",
                                sizes.count);
-    const cm_value inputs[] = {all, sizes.count ? cm_build_int64s(&b->build, 3, sizes.items) : 0};
-    results[0] = cm_build(&b->build, &(struct cm_emission){.op = "Split",
-                                                           .inputs = inputs,
-                                                           .n_inputs = sizes.count ? 2 : 1,
-                                                           .attributes = attributes,
-                                                           .n_attributes = sizes.count ? 1 : 2,
-                                                           .n_outputs = 3,
-                                                           .outputs = results});
-    parts->q = cm_compose_heads_apart(b, results[0], heads);
-    parts->k = cm_compose_heads_apart(b, results[1], heads);
-    parts->v = cm_compose_heads_apart(b, results[2], heads);
+    cm_body_values(b, v,
+                   sizes.count ? "x:" CM_HEADS "all = MatMul(x, weights) + bias;"
+                                 "q, k, v = Split<axis=-1>(all, qkv_hidden_sizes);" SPLIT_HEADS
+                               : "x:" CM_HEADS "all = MatMul(x, weights) + bias;"
+                                 "q, k, v = Split<axis=-1, num_outputs=3>(all);" SPLIT_HEADS,
+                   cm_body_input(b, IN_INPUT));
+    parts->q = v[0];
+    parts->k = v[1];
+    parts->v = v[2];
     return b->build.status;
 }
 
@@ -38,25 +32,6 @@ static cm_value past_part(struct cm_body *b, int64_t part)
 {
     const cm_value past = cm_body_input(b, IN_PAST);
     return past ? cm_emit(b, "Gather", past, cm_build_int64(&b->build, part)) : 0;
-}
-
-static enum cm_status set_mask(struct cm_body *b, struct cm_attention_parts *parts)
-{
-    const cm_value mask = cm_body_input(b, IN_MASK), input = cm_body_input(b, IN_INPUT);
-    if (mask) {
-        const cm_value queries = cm_compose_dim(b, input, 1);
-        const cm_value past =
-            parts->past_key ? cm_compose_dim(b, parts->past_key, 2) : cm_build_int64(&b->build, 0);
-        const struct cm_key_mask key_mask = {.mask = mask,
-                                             .like = input,
-                                             .batch = cm_compose_dims(b, input, 0, 1),
-                                             .queries = queries,
-                                             .past = past,
-                                             .keys = cm_emit(b, "Add", past, queries)};
-        CM_TRY(cm_compose_key_mask(b, &key_mask, &parts->mask));
-    }
-    parts->mask = cm_compose_add(b, parts->mask, cm_body_input(b, IN_ATTENTION_BIAS));
-    return b->build.status;
 }
 
 static enum cm_status attention_body(struct cm_body *b)
@@ -77,14 +52,18 @@ static enum cm_status attention_body(struct cm_body *b)
         return cm_body_decline(b,
                                "a past that shares its buffer with the present is not supported");
     CM_TRY(project(b, &parts));
-    CM_TRY(set_mask(b, &parts));
+    CM_TRY(cm_compose_key_mask(b, &parts, cm_body_input(b, IN_MASK), cm_body_input(b, IN_INPUT), 0,
+                               1));
+    parts.mask = cm_emit_formula(b, "mask, bias: mask + bias", parts.mask,
+                                 cm_body_input(b, IN_ATTENTION_BIAS));
     cm_compose_attention(b, &parts);
     CM_TRY(cm_body_return(b, OUT_RESULT, cm_compose_heads_together(b, parts.result)));
     if (!parts.wants_present)
         return CM_OK;
-    return cm_body_return(b, OUT_PRESENT,
-                          CM_COMPOSE_CONCAT(b, 0, CM_COMPOSE_UNSQUEEZE(b, parts.present_key, 0),
-                                            CM_COMPOSE_UNSQUEEZE(b, parts.present_value, 0)));
+    return cm_body_return(
+        b, OUT_PRESENT,
+        cm_emit_formula(b, "k, v: Concat<axis=0>(Unsqueeze(k, [0]), Unsqueeze(v, [0]))",
+                        parts.present_key, parts.present_value));
 }
 
 CM_OP_IN(microsoft, "com.microsoft", Attention, .body = attention_body);

@@ -5,41 +5,18 @@
 
 /* ---- sums and products: in float, with the scales merged first ---- */
 
-enum { A, A_SCALE, A_ZERO, B, B_SCALE, B_ZERO, C_SCALE, C_ZERO };
-
 /* c = round(a * sa/sc + b * sb/sc + (zc - (za * sa/sc + zb * sb/sc))) */
-static enum cm_status add_body(struct cm_body *b)
-{
-    const enum cm_dtype type = cm_quantized_type(b, cm_body_input(b, A));
-    const cm_value to = cm_quantized_number(b, C_SCALE);
-    const cm_value ratio_a = cm_emit(b, "Div", cm_quantized_number(b, A_SCALE), to);
-    const cm_value ratio_b = cm_emit(b, "Div", cm_quantized_number(b, B_SCALE), to);
-    const cm_value zeros =
-        cm_emit(b, "Add", cm_emit(b, "Mul", ratio_a, cm_quantized_number(b, A_ZERO)),
-                cm_emit(b, "Mul", ratio_b, cm_quantized_number(b, B_ZERO)));
-    const cm_value fixed = cm_emit(b, "Sub", cm_quantized_number(b, C_ZERO), zeros);
-    const cm_value left = cm_emit_cast(b, cm_body_input(b, A), CM_FLOAT);
-    const cm_value right = cm_emit_cast(b, cm_body_input(b, B), CM_FLOAT);
-    const cm_value part = cm_emit(b, "Add", cm_emit(b, "Mul", left, ratio_a), fixed);
-    return cm_body_return(
-        b, 0, cm_quantized_finish(b, part, cm_emit(b, "Mul", right, ratio_b), CM_ROUND_LAST, type));
-}
+CM_BODY(add_body, CM_QUANTIZED
+        "scale = number(C_scale); by = number(A_scale) / scale; times = number(B_scale) / scale;"
+        "zeros = by * number(A_zero_point) + times * number(B_zero_point);"
+        "fixed = number(C_zero_point) - zeros; left = float(A); right = float(B);"
+        "part = left * by + fixed; C = codes(Round(part + right * times), A)")
 
 /* c = round((a - za) * (b - zb) * (sa * sb / sc) + zc) */
-static enum cm_status mul_body(struct cm_body *b)
-{
-    const enum cm_dtype type = cm_quantized_type(b, cm_body_input(b, A));
-    const cm_value scales =
-        cm_emit(b, "Mul", cm_quantized_number(b, A_SCALE), cm_quantized_number(b, B_SCALE));
-    const cm_value ratio = cm_emit(b, "Div", scales, cm_quantized_number(b, C_SCALE));
-    const cm_value left = cm_emit(b, "Sub", cm_emit_cast(b, cm_body_input(b, A), CM_FLOAT),
-                                  cm_quantized_number(b, A_ZERO));
-    const cm_value right = cm_emit(b, "Sub", cm_emit_cast(b, cm_body_input(b, B), CM_FLOAT),
-                                   cm_quantized_number(b, B_ZERO));
-    const cm_value v = cm_emit(b, "Mul", cm_emit(b, "Mul", left, right), ratio);
-    return cm_body_return(
-        b, 0, cm_quantized_finish(b, v, cm_quantized_number(b, C_ZERO), CM_ROUND_LAST, type));
-}
+CM_BODY(mul_body, CM_QUANTIZED
+        "ratio = number(A_scale) * number(B_scale) / number(C_scale);"
+        "left = float(A) - number(A_zero_point); right = float(B) - number(B_zero_point);"
+        "C = codes(Round(left * right * ratio + number(C_zero_point)), A)")
 
 CM_OP_IN(microsoft, "com.microsoft", QLinearAdd, .values.is_quantized = true, .body = add_body,
          .grad = cm_grad_none);
@@ -48,24 +25,10 @@ CM_OP_IN(microsoft, "com.microsoft", QLinearMul, .values.is_quantized = true, .b
 
 /* ---- by way of real numbers ---- */
 
-enum { X, X_SCALE, X_ZERO, Y_SCALE, Y_ZERO };
-
-static enum cm_status sigmoid_body(struct cm_body *b)
-{
-    const cm_value y = cm_emit(b, "Sigmoid", cm_quantized_reals(b, X, X_SCALE, X_ZERO));
-    const enum cm_dtype type = cm_quantized_type(b, cm_body_input(b, X));
-    return cm_body_return(b, 0, cm_quantized_codes(b, y, Y_SCALE, Y_ZERO, type));
-}
-
-static enum cm_status leakyrelu_body(struct cm_body *b)
-{
-    const struct cm_attribute_proto alpha =
-        cm_attr_float(cm_builder_arena(&b->build), "alpha", cm_node_float(b->node, "alpha"));
-    const cm_value y = cm_emit_with(b, "LeakyRelu", CM_ATTRIBUTES(alpha),
-                                    cm_quantized_reals(b, X, X_SCALE, X_ZERO));
-    const enum cm_dtype type = cm_quantized_type(b, cm_body_input(b, X));
-    return cm_body_return(b, 0, cm_quantized_codes(b, y, Y_SCALE, Y_ZERO, type));
-}
+CM_BODY(sigmoid_body, "y = Sigmoid(DequantizeLinear(X, X_scale, X_zero_point));"
+                      "Y = QuantizeLinear<output_dtype=dtype(X)>(y, Y_scale, Y_zero_point)")
+CM_BODY(leakyrelu_body, "y = LeakyRelu<alpha>(DequantizeLinear(X, X_scale, X_zero_point));"
+                        "Y = QuantizeLinear<output_dtype=dtype(X)>(y, Y_scale, Y_zero_point)")
 
 CM_OP_IN(microsoft, "com.microsoft", QLinearSigmoid, .values.is_quantized = true,
          .body = sigmoid_body, .grad = cm_grad_none);
@@ -76,52 +39,22 @@ CM_OP_IN(microsoft, "com.microsoft", QLinearLeakyRelu, .values.is_quantized = tr
  * `axis` on count as one. */
 static enum cm_status softmax_body(struct cm_body *b)
 {
-    struct cm_arena *arena = cm_builder_arena(&b->build);
-    const bool flat = cm_node_int(b->node, "opset") < 13;
-    const int64_t axis = cm_node_attr(b->node, "axis") ? cm_node_int(b->node, "axis")
-                         : flat                        ? 1
-                                                       : -1;
-    const cm_value x = cm_quantized_reals(b, X, X_SCALE, X_ZERO);
-    const enum cm_dtype type = cm_quantized_type(b, cm_body_input(b, X));
-    cm_value p;
-    if (flat) {
-        const cm_value rows =
-            cm_emit_with(b, "Flatten", CM_ATTRIBUTES(cm_attr_int(arena, "axis", axis)), x);
-        p = cm_emit(b, "Reshape",
-                    cm_emit_with(b, "Softmax", CM_ATTRIBUTES(cm_attr_int(arena, "axis", 1)), rows),
-                    cm_emit(b, "Shape", x));
-    } else {
-        p = cm_emit_with(b, "Softmax", CM_ATTRIBUTES(cm_attr_int(arena, "axis", axis)), x);
-    }
-    const cm_value steps =
-        cm_emit(b, "Floor", cm_emit(b, "Reciprocal", cm_quantized_number(b, Y_SCALE)));
-    const cm_value v = cm_emit(b, "Mul", p, steps);
-    return cm_body_return(
-        b, 0, cm_quantized_finish(b, v, cm_quantized_number(b, Y_ZERO), CM_ROUND_FIRST, type));
+    return cm_body_formula(
+        b,
+        CM_QUANTIZED "x = DequantizeLinear(X, X_scale, x_zero_point);"
+                     "p = %s; v = p * Floor(Reciprocal(number(y_scale)));"
+                     "Y = rounded(v, number(y_zero_point), X)",
+        cm_node_int(b->node, "opset") < 13
+            ? "Reshape(Softmax<axis=1>(Flatten<axis=given(axis) ? axis : 1>(x)), Shape(x))"
+            : "Softmax<axis>(x)");
 }
 
 CM_OP_IN(microsoft, "com.microsoft", QLinearSoftmax, .values.is_quantized = true,
          .body = softmax_body, .grad = cm_grad_none);
 
-static enum cm_status where_body(struct cm_body *b)
-{
-    enum {
-        CONDITION,
-        THEN,
-        THEN_SCALE,
-        THEN_ZERO,
-        OTHER,
-        OTHER_SCALE,
-        OTHER_ZERO,
-        Z_SCALE,
-        Z_ZERO
-    };
-    const enum cm_dtype type = cm_quantized_type(b, cm_body_input(b, THEN));
-    const cm_value chosen = cm_emit(b, "Where", cm_body_input(b, CONDITION),
-                                    cm_quantized_reals(b, THEN, THEN_SCALE, THEN_ZERO),
-                                    cm_quantized_reals(b, OTHER, OTHER_SCALE, OTHER_ZERO));
-    return cm_body_return(b, 0, cm_quantized_codes(b, chosen, Z_SCALE, Z_ZERO, type));
-}
+CM_BODY(where_body, "chosen = Where(condition, DequantizeLinear(X, x_scale, x_zero_point),"
+                    "               DequantizeLinear(Y, y_scale, y_zero_point));"
+                    "Z = QuantizeLinear<output_dtype=dtype(X)>(chosen, z_scale, z_zero_point)")
 
 /* After the result's scale and zero point come a tensor, its scale and its zero point, in turn. */
 static enum cm_status concat_body(struct cm_body *b)
@@ -137,7 +70,8 @@ static enum cm_status concat_body(struct cm_body *b)
         const int x = 2 + 3 * i;
         if (!cm_body_input(b, x) || !cm_body_input(b, x + 1))
             return cm_builder_fail(&b->build, CM_BAD_MODEL, "operand %d or %d is absent", x, x + 1);
-        parts[i] = cm_quantized_reals(b, x, x + 1, x + 2);
+        parts[i] = cm_emit(b, "DequantizeLinear", cm_body_input(b, x), cm_body_input(b, x + 1),
+                           cm_body_input(b, x + 2));
     }
     const struct cm_attribute_proto axis = cm_attr_int(arena, "axis", cm_node_int(b->node, "axis"));
     const cm_value all = cm_build(&b->build, &(struct cm_emission){.op = "Concat",
@@ -145,8 +79,11 @@ static enum cm_status concat_body(struct cm_body *b)
                                                                    .n_inputs = (size_t)n,
                                                                    .attributes = &axis,
                                                                    .n_attributes = 1});
-    const enum cm_dtype type = cm_quantized_type(b, cm_body_input(b, 1));
-    return cm_body_return(b, 0, cm_quantized_codes(b, all, 0, 1, type));
+    return cm_body_return(
+        b, 0,
+        cm_emit_formula(b,
+                        "x, scale, zero: QuantizeLinear<output_dtype=dtype(zero)>(x, scale, zero)",
+                        all, cm_body_input(b, 0), cm_body_input(b, 1)));
 }
 
 CM_OP_IN(microsoft, "com.microsoft", QLinearWhere, .values.is_quantized = true, .body = where_body,

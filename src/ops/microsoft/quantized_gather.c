@@ -1,10 +1,9 @@
 /* GatherBlockQuantized and QEmbedLayerNormalization: rows of tables that hold codes. */
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/microsoft/quantized.h"
+#include "graph/node_formula.h"
 
 struct table {
     struct cm_body *b;
-    struct cm_arena *arena;
     int gather, axis; /* of the data; blocks of neighbours along `axis` share a scale */
     int64_t block;    /* 0: all of the axis is one */
     int64_t bits;     /* of codes that are packed in bytes along the last axis; else 0 */
@@ -15,10 +14,8 @@ struct table {
 static enum cm_status read_table(struct cm_body *b, struct table *out)
 {
     const struct cm_type *data = cm_builder_type(&b->build, cm_body_input(b, 0));
-    struct table t = {.b = b,
-                      .arena = cm_builder_arena(&b->build),
-                      .block = cm_node_int(b->node, "block_size"),
-                      .indices = cm_body_input(b, 1)};
+    struct table t = {
+        .b = b, .block = cm_node_int(b->node, "block_size"), .indices = cm_body_input(b, 1)};
     if (data->rank == CM_RANK_UNKNOWN)
         return cm_body_decline(b, "the rank of the data is not known");
     if (!cm_axis_fix(cm_node_int(b->node, "gather_axis"), data->rank, &t.gather) ||
@@ -48,7 +45,6 @@ static enum cm_status read_table(struct cm_body *b, struct table *out)
 /* Bytes as codes: the last axis is longer then. */
 static cm_value unpacked(const struct table *t, cm_value bytes)
 {
-    struct cm_body *b = t->b;
     const int64_t parts = t->bits ? 8 / t->bits : 1;
     uint8_t shifts[8];
     if (parts == 1)
@@ -57,42 +53,28 @@ static cm_value unpacked(const struct table *t, cm_value bytes)
         shifts[i] = (uint8_t)(t->bits * i);
     const struct cm_tensor by = {
         .type = CM_UINT8, .shape = {.rank = 1, .dims = {parts}}, .data = shifts};
-    const struct cm_attribute_proto right = cm_attr_str(t->arena, "direction", CM_STR("RIGHT"));
-    const struct cm_attribute_proto flat = cm_attr_int(t->arena, "axis", 0);
-    const struct cm_attribute_proto but_last = cm_attr_int(t->arena, "end", -1);
-    const struct cm_attribute_proto last = cm_attr_int(t->arena, "start", -1);
-    const cm_value apart = cm_emit_with(b, "BitShift", CM_ATTRIBUTES(right),
-                                        cm_emit(b, "Unsqueeze", bytes, cm_emit_int64s(b, -1)),
-                                        cm_build_tensor(&b->build, &by));
-    const cm_value codes =
-        cm_emit(b, "Mod", apart, cm_emit_scalar(b, CM_UINT8, (double)(1 << t->bits)));
-    const cm_value shape = cm_emit_with(
-        b, "Concat", CM_ATTRIBUTES(flat), cm_emit_with(b, "Shape", CM_ATTRIBUTES(but_last), bytes),
-        cm_emit(b, "Mul", cm_emit_with(b, "Shape", CM_ATTRIBUTES(last), bytes),
-                cm_emit_int64s(b, parts)));
-    return cm_emit(b, "Reshape", codes, shape);
+    return cm_emit_formula(
+        t->b,
+        "bytes, shifts: apart = BitShift<direction='RIGHT'>(Unsqueeze(bytes, [-1]), shifts);"
+        "codes = Mod(apart, bits == 2 ? 4 : 16);"
+        "Reshape(codes, Concat<axis=0>(Shape<end=-1>(bytes), Shape<start=-1>(bytes) * [8 / bits]))",
+        bytes, cm_build_tensor(&t->b->build, &by));
 }
 
 static cm_value gathered(const struct table *t, cm_value x)
 {
-    const struct cm_attribute_proto axis = cm_attr_int(t->arena, "axis", t->gather);
-    return cm_emit_with(t->b, "Gather", CM_ATTRIBUTES(axis), x, t->indices);
+    return cm_emit_formula(t->b, "x, indices: Gather<axis=gather_axis>(x, indices)", x, t->indices);
 }
 
 /* What belongs to blocks, for each element of codes along their axis. */
 static cm_value spread(const struct table *t, cm_value per_block, cm_value codes, int place)
 {
-    struct cm_body *b = t->b;
-    if (!t->block)
-        return per_block;
-    const cm_value count =
-        cm_emit(b, "Gather", cm_emit(b, "Shape", codes), cm_build_int64(&b->build, place));
-    const cm_value blocks = cm_emit(
-        b, "Div",
-        cm_emit(b, "Range", cm_build_int64(&b->build, 0), count, cm_build_int64(&b->build, 1)),
-        cm_build_int64(&b->build, t->block));
-    const struct cm_attribute_proto axis = cm_attr_int(t->arena, "axis", place);
-    return cm_emit_with(b, "Gather", CM_ATTRIBUTES(axis), per_block, blocks);
+    const struct cm_str text = cm_arena_printf(
+        cm_builder_arena(&t->b->build),
+        "t, codes: place = %d; count = Gather(Shape(codes), int64(place));"
+        "block = Range(int64(0), count, int64(1)) / block_size; Gather<axis=place>(t, block)",
+        place);
+    return t->block ? cm_emit_formula(t->b, cm_str_text(text), per_block, codes) : per_block;
 }
 
 /* Codes, scales and zero points of the same rows as floats. */
@@ -111,10 +93,10 @@ static cm_value reals(const struct table *t, cm_value codes, cm_value scales, cm
 /* The same numbers in a type that Gather takes. */
 static cm_value whole_bytes(struct cm_body *b, cm_value x)
 {
-    const enum cm_dtype type = cm_quantized_type(b, x);
-    if (!x || type == CM_UINT8)
-        return x;
-    return cm_emit_cast(b, x, type == CM_UINT4 ? CM_UINT8 : type == CM_INT4 ? CM_INT8 : CM_FLOAT16);
+    return cm_emit_formula(b,
+                           "x: x ? is(x, uint8) ? x : is(x, uint4) ? uint8(x) : is(x, int4) ? "
+                           "int8(x) : float16(x) : x",
+                           x);
 }
 
 /* Rows are picked first and then decoded, unless blocks go along the same axis. Scales of length 1
@@ -135,35 +117,25 @@ static enum cm_status gather_body(struct cm_body *b)
         y = reals(&t, unpacked(&t, gathered(&t, data)), gathered(&t, scales),
                   zeros ? unpacked(&t, gathered(&t, zeros)) : 0, t.place);
     }
-    return cm_body_return(b, 0, cm_emit_cast(b, y, cm_quantized_type(b, scales)));
+    return cm_body_return(b, 0, cm_emit_cast(b, y, type->dtype));
 }
 
 CM_OP_IN(microsoft, "com.microsoft", GatherBlockQuantized, .values.is_quantized = true,
          .body = gather_body);
 
-static enum cm_status embed_body(struct cm_body *b)
-{
-    enum { IDS, SEGMENTS, WORD, POSITION, SEGMENT, GAMMA, BETA, MASK, FIRST_SCALE };
-    enum { FIRST_ZERO = FIRST_SCALE + 5 };
-    struct cm_arena *arena = cm_builder_arena(&b->build);
-    cm_value inputs[FIRST_SCALE], outputs[2] = {0};
-    for (int i = 0; i < FIRST_SCALE; i++)
-        inputs[i] = cm_body_input(b, i);
-    for (int i = WORD; i <= BETA; i++)
-        if (inputs[i])
-            inputs[i] = cm_quantized_reals(b, i, FIRST_SCALE + i - WORD, FIRST_ZERO + i - WORD);
-    const struct cm_attribute_proto epsilon =
-        cm_attr_float(arena, "epsilon", cm_node_float(b->node, "epsilon"));
-    cm_build(&b->build, &(struct cm_emission){.op = "com.microsoft::EmbedLayerNormalization",
-                                              .inputs = inputs,
-                                              .n_inputs = CM_COUNT(inputs),
-                                              .attributes = &epsilon,
-                                              .n_attributes = 1,
-                                              .n_outputs = 2,
-                                              .outputs = outputs});
-    CM_TRY(cm_body_return(b, 0, outputs[0]));
-    return cm_body_return(b, 1, outputs[1]);
-}
+CM_BODY(embed_body,
+        "words = DequantizeLinear(word_embedding_quant, word_embedding_scale,"
+        "                         word_embedding_zero_point);"
+        "positions = DequantizeLinear(position_embedding_quant, position_embedding_scale,"
+        "                             position_embedding_zero_point);"
+        "segments = segment_embedding"
+        "  ? DequantizeLinear(segment_embedding, segment_embedding_scale,"
+        "                     segment_embedding_zero_point)"
+        "  : none;"
+        "gamma = DequantizeLinear(gamma_quant, gamma_scale, gamma_zero_point);"
+        "beta = DequantizeLinear(beta_quant, beta_scale, beta_zero_point);"
+        "layernorm_out, mask_index_out = com.microsoft::EmbedLayerNormalization<epsilon>("
+        "    input_ids, segment_ids, words, positions, segments, gamma, beta, mask)")
 
 CM_OP_IN(microsoft, "com.microsoft", QEmbedLayerNormalization, .values.is_quantized = true,
          .body = embed_body);

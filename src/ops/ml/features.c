@@ -1,12 +1,12 @@
 /* Operators on tables of features: Binarizer, ArrayFeatureExtractor, Scaler, Normalizer, Imputer,
  * FeatureVectorizer, OneHotEncoder. */
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/node_formula.h"
 #include "graph/op.h"
 #include "graph/require.h"
 #include "ops/common/move.h"
 #include "ops/common/reals.h"
 #include "ops/index/index.h"
-#include "ops/microsoft/compose.h"
 
 #include <math.h>
 
@@ -95,16 +95,10 @@ static enum cm_status extractor_grad(struct cm_grad *g)
 
 static enum cm_status extractor_body(struct cm_body *b)
 {
-    struct cm_arena *arena = cm_builder_arena(&b->build);
-    const cm_value x = cm_body_input(b, 0);
-    const int rank = cm_compose_rank(b, x);
-    if (rank == CM_RANK_UNKNOWN)
+    if (cm_builder_type(&b->build, cm_body_input(b, 0))->rank == CM_RANK_UNKNOWN)
         return cm_body_decline(b, "the rank of input 0 is not known");
-    const cm_value rows = rank == 1 ? CM_COMPOSE_RESHAPE(b, x, 1, -1) : x;
-    const cm_value columns = CM_COMPOSE_RESHAPE(b, cm_body_input(b, 1), -1);
-    return cm_body_return(
-        b, 0,
-        cm_emit_with(b, "Gather", CM_ATTRIBUTES(cm_attr_int(arena, "axis", -1)), rows, columns));
+    return cm_body_formula(b, "rows = rank(X) == 1 ? Reshape(X, [1, -1]) : X;"
+                              "Z = Gather<axis=-1>(rows, Reshape(Y, [-1]))");
 }
 
 CM_OP_IN(ml, "ai.onnx.ml", ArrayFeatureExtractor, .infer = extractor_infer, .run = extractor_run,
@@ -284,17 +278,12 @@ static enum cm_status normalizer_grad(struct cm_grad *g)
 /* Rows divided by their size, in double; a row of zeros stays so. */
 static enum cm_status normalizer_body(struct cm_body *b)
 {
-    const struct cm_str norm = cm_node_str(b->node, "norm");
-    const bool squares = cm_str_is(norm, "L2");
-    const cm_value x = cm_emit_cast(b, cm_body_input(b, 0), CM_DOUBLE);
-    const cm_value parts = squares ? cm_emit(b, "Mul", x, x) : cm_emit(b, "Abs", x);
-    if (cm_compose_rank(b, x) == 0)
+    if (cm_builder_type(&b->build, cm_body_input(b, 0))->rank == 0)
         return cm_body_decline(b, "input 0 is a scalar");
-    cm_value size = cm_emit(b, cm_str_is(norm, "MAX") ? "ReduceMax" : "ReduceSum", parts,
-                            cm_emit_int64s(b, -1));
-    size = squares ? cm_emit(b, "Sqrt", size) : size;
-    const cm_value divisor = cm_emit(b, "Max", size, cm_emit_scalar(b, CM_DOUBLE, 1e-30));
-    return cm_body_return(b, 0, cm_emit_cast(b, cm_emit(b, "Div", x, divisor), CM_FLOAT));
+    return cm_body_formula(b,
+                           "x = double(X); parts = norm == 'L2' ? x * x : Abs(x);"
+                           "size = norm == 'MAX' ? ReduceMax(parts, [-1]) : ReduceSum(parts, [-1]);"
+                           "Y = float(x / Max(norm == 'L2' ? Sqrt(size) : size, 1e-30))");
 }
 
 CM_OP_IN(ml, "ai.onnx.ml", Normalizer, .infer = normalizer_infer, .run = normalizer_run,

@@ -1,7 +1,6 @@
 /* Concat and Split: tensors side by side along one axis, and apart again. */
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/move.h"
-#include "ops/microsoft/compose.h"
 #include "ops/shape/shape_rules.h"
 
 /* Copies between a tensor and the part of a longer one that begins `at` along the axis. Everything
