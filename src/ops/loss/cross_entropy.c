@@ -148,21 +148,14 @@ static enum cm_status loss_grad_run(struct cm_call *call)
 
 static enum cm_status loss_grad_body(struct cm_body *b)
 {
-    struct cm_loss_parts p = {.node = b->node,
-                              .scores = cm_body_input(b, LOG_PROB),
-                              .classes = cm_body_input(b, LABELS),
-                              .weights = cm_body_input(b, WEIGHTS),
-                              .gradient = cm_body_input(b, D_LOSS)};
-    cm_value slopes = 0, chosen = 0;
-    p.build = b->build;
-    CM_TRY(cm_loss_slopes(&p, &slopes, &chosen));
-    const enum cm_dtype wide = cm_builder_type(&p.build, slopes)->dtype;
-    const cm_value part = cm_emit(&p, "Exp", cm_emit_cast(&p, p.scores, wide));
-    const cm_value hit = cm_emit(&p, "Where", chosen, slopes, cm_emit_scalar(&p, wide, 0));
-    const cm_value gradient = cm_emit(&p, "Sub", cm_emit(&p, "Mul", part, slopes), hit);
-    const cm_value narrow = cm_emit_cast(&p, gradient, cm_builder_type(&p.build, p.scores)->dtype);
-    b->build = p.build;
-    return cm_body_return(b, 0, narrow);
+    enum cm_loss_reduction reduction;
+    if (!cm_loss_reduction(b->node, &reduction))
+        return cm_builder_fail(&b->build, CM_BAD_MODEL, "its reduction is not known");
+    return cm_body_formula(
+        b,
+        CM_LOSS_SLOPES("dLoss", "log_prob", "labels",
+                       "weights") "p = Exp(wide(log_prob)); hit = Where(chosen, slopes, wide(0));"
+                                  "dScores = cast(p * slopes - hit, log_prob)");
 }
 
 CM_OP_IN(cameo, "ai.cameo", SoftmaxCrossEntropyLossGrad, .infer = loss_grad_infer,
@@ -173,46 +166,21 @@ CM_OP_IN(cameo, "ai.cameo", SoftmaxCrossEntropyLossGrad, .infer = loss_grad_infe
 static enum cm_status cross_entropy_grad(struct cm_grad *g)
 {
     const cm_value through_log_prob = g->node->n_outputs > 1 ? g->incoming[1] : 0;
-    const cm_value log_prob = cm_grad_extra_output(g, 1), weights = cm_grad_input(g, 2);
-    struct cm_arena *arena = cm_builder_arena(&g->build);
-    const struct cm_attribute_proto attributes[] = {
-        cm_attr_str(arena, "reduction", cm_node_str(g->node, "reduction")),
-        cm_attr_int(arena, "ignore_index", cm_node_int(g->node, "ignore_index"))};
-    const cm_value inputs[] = {cm_grad_incoming(g, 0), log_prob, cm_grad_input(g, 1), weights};
-    cm_value gradient = cm_build(
-        &g->build,
-        &(struct cm_emission){.op = "ai.cameo::SoftmaxCrossEntropyLossGrad",
-                              .inputs = inputs,
-                              .n_inputs = weights ? 4 : 3,
-                              .attributes = attributes,
-                              .n_attributes = cm_node_has_attr(g->node, "ignore_index") ? 2 : 1});
-    if (through_log_prob)
-        gradient = cm_emit(g, "Add", gradient,
-                           cm_emit_with(g, "ai.cameo::LogSoftmaxGrad",
-                                        CM_ATTRIBUTES(cm_attr_int(arena, "axis", 1)),
-                                        through_log_prob, log_prob));
-    return cm_grad_set(g, 0, gradient);
+    return cm_grad_set(
+        g, 0,
+        cm_emit_formula(
+            g,
+            "log_prob, d_log_prob, labels, d_loss, weights:"
+            "d = ai.cameo::SoftmaxCrossEntropyLossGrad<reduction, ignore_index?>(d_loss, log_prob,"
+            "                                                                    labels, weights);"
+            "d + (d_log_prob ? ai.cameo::LogSoftmaxGrad<axis=1>(d_log_prob, log_prob) : none)",
+            cm_grad_extra_output(g, 1), through_log_prob, cm_grad_input(g, 1),
+            cm_grad_incoming(g, 0), cm_grad_input(g, 2)));
 }
 
-static enum cm_status cross_entropy_body(struct cm_body *b)
-{
-    struct cm_arena *arena = cm_builder_arena(&b->build);
-    const cm_value log_prob = cm_emit_with(
-        b, "LogSoftmax", CM_ATTRIBUTES(cm_attr_int(arena, "axis", 1)), cm_body_input(b, 0));
-    const cm_value inputs[] = {log_prob, cm_body_input(b, 1), cm_body_input(b, 2)};
-    const bool ignores = cm_node_has_attr(b->node, "ignore_index");
-    const struct cm_attribute_proto attributes[] = {
-        cm_attr_str(arena, "reduction", cm_node_str(b->node, "reduction")),
-        cm_attr_int(arena, "ignore_index", cm_node_int(b->node, "ignore_index"))};
-    const cm_value loss =
-        cm_build(&b->build, &(struct cm_emission){.op = "NegativeLogLikelihoodLoss",
-                                                  .inputs = inputs,
-                                                  .n_inputs = inputs[2] ? 3 : 2,
-                                                  .attributes = attributes,
-                                                  .n_attributes = ignores ? 2 : 1});
-    CM_TRY(cm_body_return(b, 0, loss));
-    return cm_body_return(b, 1, log_prob);
-}
+CM_BODY(cross_entropy_body,
+        "log_prob = LogSoftmax<axis=1>(scores);"
+        "output = NegativeLogLikelihoodLoss<reduction, ignore_index?>(log_prob, labels, weights)")
 
 CM_OP(SoftmaxCrossEntropyLoss, .infer = cm_loss_infer, .prepare = cross_entropy_prepare,
       .run = cross_entropy_run, .grad = cross_entropy_grad, .body = cross_entropy_body,

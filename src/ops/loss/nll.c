@@ -134,141 +134,29 @@ static enum cm_status nll_run(struct cm_call *call)
     return cm_loss_run(call, call->state, given_log);
 }
 
-/* 0, 1, .. C - 1 in the type of the classes, along axis 1 of a tensor with one axis more than
- * these. */
-static cm_value all_classes(struct cm_loss_parts *p)
-{
-    struct cm_arena *arena = cm_builder_arena(&p->build);
-    const cm_value classes = p->classes;
-    const enum cm_dtype dtype = cm_builder_type(&p->build, classes)->dtype;
-    const int rank = cm_builder_type(&p->build, classes)->rank;
-    int64_t axes[CM_MAX_RANK];
-    const cm_value count = cm_emit_with(
-        p, "Shape", CM_ATTRIBUTES(cm_attr_int(arena, "start", 1), cm_attr_int(arena, "end", 2)),
-        p->scores);
-    const cm_value end = cm_emit_cast(p, cm_emit(p, "Squeeze", count), dtype);
-    const cm_value range =
-        cm_emit(p, "Range", cm_emit_scalar(p, dtype, 0), end, cm_emit_scalar(p, dtype, 1));
-    if (rank == CM_RANK_UNKNOWN) {
-        const cm_value one = cm_build_int64(&p->build, 1);
-        const cm_value number = cm_emit(p, "Size", cm_emit(p, "Shape", classes));
-        return cm_emit(p, "Unsqueeze", range, cm_emit(p, "Range", one, number, one));
-    }
-    for (int i = 1; i < rank; i++)
-        axes[i - 1] = i;
-    return rank > 1 ? cm_emit(p, "Unsqueeze", range,
-                              cm_build_int64s(&p->build, (size_t)(rank - 1), axes))
-                    : range;
-}
+CM_GRADIENT(
+    nll_grad,
+    CM_LOSS_SLOPES("d_loss", "input", "target",
+                   "weight") "d_input = cast(Where(chosen, -slopes, like(slopes, 0)), input)")
 
-/* What each position weighs: 0 when every position weighs 1. */
-static cm_value position_weights(struct cm_loss_parts *p, enum cm_dtype wide)
-{
-    const cm_value classes = p->classes, weights = p->weights;
-    const bool ignores = cm_node_has_attr(p->node, "ignore_index");
-    if (!ignores)
-        return weights ? cm_emit(p, "Gather", cm_emit_cast(p, weights, wide), classes) : 0;
-    const double ignored = (double)cm_node_int(p->node, "ignore_index");
-    const cm_value mask = cm_emit(p, "Equal", classes, cm_emit_scalar_like(p, classes, ignored));
-    cm_value weight = cm_emit_scalar(p, wide, 1);
-    if (weights) { /* the ignored class need not be one */
-        const cm_value safe =
-            cm_emit(p, "Where", mask, cm_emit_scalar_like(p, classes, 0), classes);
-        weight = cm_emit(p, "Gather", cm_emit_cast(p, weights, wide), safe);
-    }
-    return cm_emit(p, "Where", mask, cm_emit_scalar(p, wide, 0), weight);
-}
-
-enum cm_status cm_loss_slopes(struct cm_loss_parts *p, cm_value *slopes, cm_value *chosen)
-{
-    const enum cm_dtype wide =
-        cm_builder_type(&p->build, p->scores)->dtype == CM_DOUBLE ? CM_DOUBLE : CM_FLOAT;
-    const cm_value classes = p->classes, axis = cm_emit_int64s(p, 1);
-    struct cm_arena *arena = cm_builder_arena(&p->build);
-    enum cm_loss_reduction reduction;
-    if (!cm_loss_reduction(p->node, &reduction))
-        return cm_builder_fail(&p->build, CM_BAD_MODEL, "its reduction is not known");
-    cm_value slope = cm_emit_cast(p, p->gradient, wide);
-    const cm_value weights = position_weights(p, wide);
-    if (reduction == CM_REDUCE_MEAN) {
-        const cm_value total =
-            weights ? cm_emit_with(p, "ReduceSum", CM_ATTRIBUTES(cm_attr_int(arena, "keepdims", 0)),
-                                   weights)
-                    : cm_emit_cast(p, cm_emit(p, "Size", classes), wide);
-        slope = cm_emit(p, "Div", slope, total);
-    }
-    if (weights)
-        slope = cm_emit(p, "Mul", slope, weights);
-    else if (reduction != CM_REDUCE_NONE)
-        slope = cm_emit(p, "Expand", slope, cm_emit(p, "Shape", classes));
-    *slopes = cm_emit(p, "Unsqueeze", slope, axis);
-    *chosen = cm_emit(p, "Equal", cm_emit(p, "Unsqueeze", classes, axis), all_classes(p));
-    return p->build.status;
-}
-
-static enum cm_status nll_grad(struct cm_grad *g)
-{
-    struct cm_loss_parts p = {.node = g->node,
-                              .scores = cm_grad_input(g, 0),
-                              .classes = cm_grad_input(g, 1),
-                              .weights = cm_grad_input(g, 2),
-                              .gradient = cm_grad_incoming(g, 0)};
-    cm_value slopes, chosen;
-    p.build = g->build;
-    CM_TRY(cm_loss_slopes(&p, &slopes, &chosen));
-    const cm_value zero = cm_emit_scalar_like(&p, slopes, 0);
-    const cm_value gradient = cm_emit(&p, "Where", chosen, cm_emit(&p, "Neg", slopes), zero);
-    const cm_value narrow = cm_emit_cast(&p, gradient, cm_builder_type(&p.build, p.scores)->dtype);
-    g->build = p.build;
-    return cm_grad_set(g, 0, narrow);
-}
-
-/* The sum of all elements, as a scalar. */
-static cm_value whole_sum(struct cm_body *b, cm_value x)
-{
-    struct cm_arena *arena = cm_builder_arena(&b->build);
-    return cm_emit_with(b, "ReduceSum", CM_ATTRIBUTES(cm_attr_int(arena, "keepdims", 0)), x);
-}
-
+/* The ignored class need not be one. GatherElements counts from the end below 0; no class does. */
 static enum cm_status nll_body(struct cm_body *b)
 {
-    struct cm_arena *arena = cm_builder_arena(&b->build);
-    const cm_value input = cm_body_input(b, 0), target = cm_body_input(b, 1);
-    const cm_value axis = cm_emit_int64s(b, 1), zero = cm_emit_scalar_like(b, input, 0);
-    const bool ignores = cm_node_has_attr(b->node, "ignore_index");
-    cm_value mask = 0, safe = target, weights = cm_body_input(b, 2);
     enum cm_loss_reduction reduction;
     if (!cm_loss_reduction(b->node, &reduction))
         return cm_body_decline(b, "its reduction is not known");
-    if (ignores) { /* the ignored class need not be one */
-        const double ignored = (double)cm_node_int(b->node, "ignore_index");
-        mask = cm_emit(b, "Equal", target, cm_emit_scalar_like(b, target, ignored));
-        safe = cm_emit(b, "Where", mask, cm_emit_scalar_like(b, target, 0), target);
-    }
-    /* GatherElements counts from the end below 0; no class does. */
-    const cm_value below = cm_emit(b, "Less", safe, cm_emit_scalar_like(b, target, 0));
-    safe = cm_emit(b, "Where", below, cm_emit_scalar_like(b, target, INT32_MAX), safe);
-    const cm_value picked =
-        cm_emit_with(b, "GatherElements", CM_ATTRIBUTES(cm_attr_int(arena, "axis", 1)), input,
-                     cm_emit(b, "Unsqueeze", safe, axis));
-    cm_value loss = cm_emit(b, "Neg", cm_emit(b, "Squeeze", picked, axis));
-    if (weights) {
-        weights = cm_emit(b, "Gather", weights, safe);
-        loss = cm_emit(b, "Mul", loss, weights);
-    }
-    if (ignores) {
-        weights =
-            cm_emit(b, "Where", mask, zero, weights ? weights : cm_emit_scalar_like(b, input, 1));
-        loss = cm_emit(b, "Where", mask, zero, loss);
-    }
-    if (reduction == CM_REDUCE_NONE)
-        return cm_body_return(b, 0, loss);
-    const cm_value sum = whole_sum(b, loss);
-    if (reduction == CM_REDUCE_SUM)
-        return cm_body_return(b, 0, sum);
-    const cm_value total =
-        weights ? whole_sum(b, weights) : cm_emit(b, "CastLike", cm_emit(b, "Size", target), input);
-    return cm_body_return(b, 0, cm_emit(b, "Div", sum, total));
+    return cm_body_formula(
+        b, "axis = [1]; zero = like(input, 0); total(t) = ReduceSum<keepdims=0>(t);"
+           "mask = given(ignore_index) ? Equal(target, ignore_index) : none;"
+           "known = mask ? Where(mask, like(target, 0), target) : target;"
+           "safe = Where(Less(known, 0), like(target, 2147483647), known);"
+           "each = -Squeeze(GatherElements<axis=1>(input, Unsqueeze(safe, axis)), axis);"
+           "w = weight ? Gather(weight, safe) : none; each = w ? each * w : each;"
+           "w = mask ? Where(mask, zero, w ? w : like(input, 1)) : w;"
+           "each = mask ? Where(mask, zero, each) : each;"
+           "all(t) = t ? total(t) : CastLike(Size(target), input);"
+           "loss = reduction == 'none' ? each"
+           "  : reduction == 'sum' ? total(each) : total(each) / all(w)");
 }
 
 const struct cm_class_labels cm_loss_labels = {

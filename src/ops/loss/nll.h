@@ -32,17 +32,24 @@ typedef double cm_loss_fn(const struct cm_call *call, const struct cm_loss *loss
 enum cm_status cm_loss_run(struct cm_call *call, const struct cm_loss *loss,
                            cm_loss_fn *of_class) CM_MUST_CHECK;
 
-/* What a gradient is made from: build is where nodes go, node has the attributes. */
-struct cm_loss_parts {
-    struct cm_builder build;
-    const struct cm_node *node;
-    cm_value scores, classes, weights; /* operands of the loss; weights may be 0 */
-    cm_value gradient;                 /* of its result */
-};
-
-/* The gradient by minus the logarithms, per position (N, 1, d..), as float or double; and where
- * each class is the right one (N, C, d..), bools. */
-enum cm_status cm_loss_slopes(struct cm_loss_parts *p, cm_value *slopes,
-                              cm_value *chosen) CM_MUST_CHECK;
+/* Statements of a formula from the gradient of the loss and its operands. slopes: the gradient by
+ * minus the logarithms, per position (N, 1, d..), as float or double; chosen: where each class is
+ * the right one (N, C, d..), bools. The ignored class need not be one. w is what each position
+ * weighs; none where every position weighs 1. */
+#define CM_LOSS_SLOPES(d_loss, scores, classes, weights)                                           \
+    "wide(t) = is(" scores ", double) ? double(t) : float(t); axis = [1]; c = " classes ";"        \
+    "slope = wide(" d_loss "); mask = given(ignore_index) ? Equal(c, ignore_index) : none;"        \
+    "found(t) = Gather(wide(t), mask ? Where(mask, like(c, 0), c) : c);"                           \
+    "w = " weights " ? found(" weights ") : mask ? wide(1) : none;"                                \
+    "w = mask ? Where(mask, wide(0), w) : w;"                                                      \
+    "total(t) = t ? ReduceSum<keepdims=0>(t) : wide(Size(c));"                                     \
+    "slope = reduction == 'mean' ? slope / total(w) : slope;"                                      \
+    "slope = w ? slope * w : reduction == 'none' ? slope : Expand(slope, Shape(c));"               \
+    "slopes = Unsqueeze(slope, axis); one = Unsqueeze(c, axis);"                                   \
+    "range = Range(like(c, 0), cast(Squeeze(Shape<start=1, end=2>(" scores ")), c), like(c, 1));"  \
+    "spread(t) = { one = int64(1); Unsqueeze(t, Range(one, Size(Shape(c)), one)) };"               \
+    "every = rank(c) == -1 ? spread(range) : rank(c) == 1 ? range"                                 \
+    "  : Unsqueeze(range, [1 to rank(c) - 1]);"                                                    \
+    "chosen = Equal(one, every);"
 
 #endif

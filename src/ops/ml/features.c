@@ -235,44 +235,25 @@ static enum cm_status normalizer_run(struct cm_call *call)
     return CM_OK;
 }
 
-/* How the size of a row follows its features: x / size for L2, the sign of x for L1, and for MAX
- * the sign of the largest, shared evenly by all that are as large. */
-static cm_value size_slope(struct cm_grad *g, cm_value x, cm_value *size)
-{
-    struct cm_arena *arena = cm_builder_arena(&g->build);
-    const struct cm_str norm = cm_node_str(g->node, "norm");
-    const cm_value last = cm_emit_int64s(g, -1), absolute = cm_emit(g, "Abs", x);
-    if (cm_str_is(norm, "L2")) {
-        *size = cm_emit(g, "Sqrt", cm_emit(g, "ReduceSum", cm_emit(g, "Mul", x, x), last));
-        return cm_emit(g, "Div", x, *size);
-    }
-    if (cm_str_is(norm, "L1")) {
-        *size = cm_emit(g, "ReduceSum", absolute, last);
-        return cm_emit(g, "Sign", x);
-    }
-    const struct cm_attribute_proto axis = cm_attr_int(arena, "axis", -1);
-    const cm_value best = cm_emit_with(g, "ArgMax", CM_ATTRIBUTES(axis), absolute);
-    *size = cm_emit_with(g, "GatherElements", CM_ATTRIBUTES(axis), absolute, best);
-    const cm_value hits = cm_emit(g, "CastLike", cm_emit(g, "Equal", absolute, *size), x);
-    const cm_value share = cm_emit(g, "Div", hits, cm_emit(g, "ReduceSum", hits, last));
-    return cm_emit(g, "Mul", cm_emit(g, "Sign", x), share);
-}
-
-/* y = x / size: dx = (dy - slope sum(dy y)) / size. Where all are zero there is no derivative. */
+/* y = x / size: dx = (dy - slope sum(dy y)) / size. Where all are zero there is no derivative. How
+ * the size of a row follows its features: x / size for L2, the sign of x for L1, and for MAX the
+ * sign of the largest, shared evenly by all that are as large. */
 static enum cm_status normalizer_grad(struct cm_grad *g)
 {
-    const cm_value x = cm_grad_input(g, 0), last = cm_emit_int64s(g, -1);
-    if (!cm_grad_wants(g, 0) || cm_builder_type(&g->build, x)->rank == 0)
+    const struct cm_str norm = cm_node_str(g->node, "norm");
+    if (!cm_grad_wants(g, 0) || cm_builder_type(&g->build, cm_grad_input(g, 0))->rank == 0)
         return CM_OK;
-    cm_value size;
-    const cm_value slope = size_slope(g, x, &size);
-    const cm_value dy = cm_emit(g, "CastLike", cm_grad_incoming(g, 0), x);
-    const cm_value y = cm_emit(g, "Div", x, size);
-    const cm_value along = cm_emit(g, "ReduceSum", cm_emit(g, "Mul", dy, y), last);
-    const cm_value dx =
-        cm_emit(g, "Div", cm_emit(g, "Sub", dy, cm_emit(g, "Mul", slope, along)), size);
-    const cm_value some = cm_emit(g, "Greater", size, cm_emit_scalar_like(g, x, 1e-30));
-    return cm_grad_set(g, 0, cm_emit(g, "Where", some, dx, cm_emit_scalar_like(g, x, 0)));
+    return cm_grad_formula(
+        g,
+        "last = [-1]; sum(t) = ReduceSum(t, last); absolute = Abs(X); %s"
+        "dy = CastLike(dY, X); y = X / size; dx = (dy - slope * sum(dy * y)) / size;"
+        "dX = Where(Greater(size, like(X, 1e-30)), dx, like(X, 0))",
+        cm_str_is(norm, "L2")   ? "size = Sqrt(sum(X * X)); slope = X / size;"
+        : cm_str_is(norm, "L1") ? "size = sum(absolute); slope = Sign(X);"
+                                : "best = ArgMax<axis=-1>(absolute);"
+                                  "size = GatherElements<axis=-1>(absolute, best);"
+                                  "hits = CastLike(Equal(absolute, size), X);"
+                                  "share = hits / sum(hits); slope = Sign(X) * share;");
 }
 
 /* Rows divided by their size, in double; a row of zeros stays so. */

@@ -1,5 +1,6 @@
 /* LSTM, GRU and RNN: one step of each. */
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/node_formula.h"
 #include "ops/rnn/recurrent.h"
 
 #include <math.h>
@@ -90,19 +91,6 @@ static void lstm_turn(struct cm_rnn_row *row)
     }
 }
 
-/* Gradients of a sigmoid and a tanh from what they gave: dy * y * (1 - y), dy * (1 - y * y). */
-static cm_value sigmoid_back(struct cm_rnn_step_back *s, cm_value dy, cm_value y)
-{
-    const cm_value rest = cm_emit(s, "Sub", cm_emit_scalar_like(s, y, 1.0), y);
-    return cm_emit(s, "Mul", dy, cm_emit(s, "Mul", y, rest));
-}
-
-static cm_value tanh_back(struct cm_rnn_step_back *s, cm_value dy, cm_value y)
-{
-    const cm_value square = cm_emit(s, "Mul", y, y);
-    return cm_emit(s, "Mul", dy, cm_emit(s, "Sub", cm_emit_scalar_like(s, y, 1.0), square));
-}
-
 static double sigmoid_slope(double y)
 {
     return y * (1 - y);
@@ -113,33 +101,39 @@ static double tanh_slope(double y)
     return 1 - y * y;
 }
 
-static cm_value side_by_side(struct cm_rnn_step_back *s, const cm_value *parts, size_t n)
+/* Functions of formulas: gradients of a sigmoid and a tanh from what they gave, and part i of what
+ * a step kept. */
+#define SLOPES                                                                                     \
+    "sigmoid(d, y) = d * (y * (1 - y)); tanh(d, y) = d * (1 - y * y);"                             \
+    "part(i) = Slice(kept, [hidden * i], [hidden * (i + 1)], [-1]);"
+
+/* Its results: gradients by what came from the input and from the product with R, and by the
+ * states; a state without one is 0. */
+static void emit_back(struct cm_rnn_step_back *s, const char *text)
 {
-    struct cm_arena *arena = cm_builder_arena(&s->build);
-    return cm_build(&s->build,
-                    &(struct cm_emission){.op = "Concat",
-                                          .inputs = parts,
-                                          .n_inputs = n,
-                                          CM_ATTRIBUTES(cm_attr_int(arena, "axis", -1))});
+    cm_value v[4];
+    const struct cm_str whole = cm_arena_printf(
+        cm_builder_arena(&s->build), "kept, y, before, last, dh, dc: hidden = %lld;" SLOPES "%s",
+        (long long)s->hidden, text);
+    cm_build_formulas(
+        &s->build, s->call->node, cm_str_text(whole),
+        (const cm_value[]){s->kept, s->y, s->before[0], s->before[1], s->d_state[0], s->d_state[1]},
+        6, v, CM_COUNT(v));
+    s->d_input = v[0];
+    s->d_product = v[1];
+    s->d_state[0] = v[2];
+    s->d_state[1] = v[3];
 }
 
 /* With T = tanh(C'): dC' += dH' o (1 - T T); the gates get dC' c, dH' T, dC' C, dC' i, each times
  * the slope of its activation; dC = dC' f. */
 static void lstm_step_back(struct cm_rnn_step_back *s)
 {
-    cm_value kept[5];
-    for (int k = 0; k < 5; k++)
-        kept[k] = cm_build_part(&s->build, s->kept, s->hidden, k);
-    const cm_value i = kept[0], o = kept[1], f = kept[2], candidate = kept[3];
-    const cm_value dh = s->d_state[0], t = cm_emit(s, "Tanh", kept[4]);
-    const cm_value dc = cm_emit(s, "Add", s->d_state[1], tanh_back(s, cm_emit(s, "Mul", dh, o), t));
-    const cm_value gates[] = {sigmoid_back(s, cm_emit(s, "Mul", dc, candidate), i),
-                              sigmoid_back(s, cm_emit(s, "Mul", dh, t), o),
-                              sigmoid_back(s, cm_emit(s, "Mul", dc, s->before[1]), f),
-                              tanh_back(s, cm_emit(s, "Mul", dc, i), candidate)};
-    s->d_input = s->d_product = side_by_side(s, gates, CM_COUNT(gates));
-    s->d_state[0] = 0;
-    s->d_state[1] = cm_emit(s, "Mul", dc, f);
+    emit_back(s, "i = part(0); o = part(1); f = part(2); c = part(3); t = Tanh(part(4));"
+                 "d = dc + tanh(dh * o, t);"
+                 "di = sigmoid(d * c, i); do = sigmoid(dh * t, o); df = sigmoid(d * last, f);"
+                 "gates = Concat<axis=-1>(di, do, df, tanh(d * i, c));"
+                 "n = none; dc = d * f -> gates, gates, n, dc");
 }
 
 static void lstm_turn_back(struct cm_rnn_row_back *row)
@@ -261,19 +255,11 @@ static void gru_turn(struct cm_rnn_row *row)
  * gets dh m, each times the slope of its activation; m gets dh r, and H itself dH' z. */
 static void gru_step_back(struct cm_rnn_step_back *s)
 {
-    cm_value kept[4];
-    for (int k = 0; k < 4; k++)
-        kept[k] = cm_build_part(&s->build, s->kept, s->hidden, k);
-    const cm_value z = kept[0], r = kept[1], candidate = kept[2], dh = s->d_state[0];
-    const cm_value fresh = cm_emit(s, "Sub", cm_emit_scalar_like(s, z, 1.0), z);
-    const cm_value d_candidate = tanh_back(s, cm_emit(s, "Mul", dh, fresh), candidate);
-    const cm_value change = cm_emit(s, "Sub", s->before[0], candidate);
-    const cm_value dz = sigmoid_back(s, cm_emit(s, "Mul", dh, change), z);
-    const cm_value dr = sigmoid_back(s, cm_emit(s, "Mul", d_candidate, kept[3]), r);
-    s->d_input = side_by_side(s, (const cm_value[]){dz, dr, d_candidate}, 3);
-    s->d_product =
-        side_by_side(s, (const cm_value[]){dz, dr, cm_emit(s, "Mul", d_candidate, r)}, 3);
-    s->d_state[0] = cm_emit(s, "Mul", dh, z);
+    emit_back(s, "z = part(0); r = part(1); h = part(2); m = part(3);"
+                 "d = tanh(dh * (1 - z), h); dz = sigmoid(dh * (before - h), z);"
+                 "dr = sigmoid(d * m, r); input = Concat<axis=-1>(dz, dr, d);"
+                 "product = Concat<axis=-1>(dz, dr, d * r); n = none; dh = dh * z"
+                 "-> input, product, dh, n");
 }
 
 static void gru_turn_back(struct cm_rnn_row_back *row)
@@ -334,15 +320,10 @@ static enum cm_activation rnn_activation(const struct cm_node *node, int directi
 /* Of a Tanh or a Relu, from what it gave. */
 static void rnn_step_back(struct cm_rnn_step_back *s)
 {
-    const cm_value dh = s->d_state[0];
-    if (rnn_activation(s->call->node, s->direction) == CM_ACT_TANH) {
-        s->d_input = tanh_back(s, dh, s->y);
-    } else {
-        const cm_value zero = cm_emit_scalar_like(s, dh, 0.0);
-        s->d_input = cm_emit(s, "Where", cm_emit(s, "Greater", s->y, zero), dh, zero);
-    }
-    s->d_product = s->d_input;
-    s->d_state[0] = 0;
+    const bool is_tanh = rnn_activation(s->call->node, s->direction) == CM_ACT_TANH;
+    emit_back(s, is_tanh ? "d = tanh(dh, y); n = none -> d, d, n, n"
+                         : "zero = like(dh, 0); d = Where(Greater(y, zero), dh, zero); n = none"
+                           "-> d, d, n, n");
 }
 
 static void rnn_turn_back(struct cm_rnn_row_back *row)
