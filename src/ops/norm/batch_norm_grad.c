@@ -160,26 +160,24 @@ static enum cm_status fixed_grad(struct cm_grad *g)
 {
     const struct batch_values v =
         widen(g, cm_grad_input(g, 0), cm_grad_incoming(g, 0), cm_grad_input(g, 1));
-    const bool keep = v.after < 0; /* of rank 1 */
     const cm_value mean = cm_norm_as(g, cm_grad_input(g, 3), v.x);
     const cm_value variance = cm_norm_as(g, cm_grad_input(g, 4), v.x);
-    const double epsilon = (double)cm_node_float(g->node, "epsilon");
-    const cm_value spread = cm_emit(g, "Add", variance, cm_emit_scalar_like(g, variance, epsilon));
-    const cm_value inverse = cm_emit(g, "Reciprocal", cm_emit(g, "Sqrt", spread));
-    const cm_value slope = cm_emit(g, "Mul", v.scale, inverse);
-    const cm_value off = cm_emit(g, "Sub", v.x, cm_norm_per_channel(g, mean, v.after));
-    const cm_value xhat = cm_emit(g, "Mul", off, cm_norm_per_channel(g, inverse, v.after));
-    const cm_value sum = cm_norm_sum(g, v.dy, v.axes, keep);
-    const cm_value dscale = cm_norm_sum(g, cm_emit(g, "Mul", v.dy, xhat), v.axes, keep);
-    const cm_value square = cm_emit(g, "Mul", inverse, inverse);
-    const cm_value half = cm_emit(g, "Mul", cm_emit_scalar_like(g, inverse, -0.5), square);
-    const cm_value dx = cm_emit(g, "Mul", v.dy, cm_norm_per_channel(g, slope, v.after));
-
-    CM_TRY(cm_grad_set(g, 0, as_image(g, dx, cm_grad_input(g, 0))));
-    CM_TRY(cm_norm_set(g, 1, dscale));
-    CM_TRY(cm_norm_set(g, 2, sum));
-    CM_TRY(cm_norm_set(g, 3, cm_emit(g, "Neg", cm_emit(g, "Mul", slope, sum))));
-    return cm_norm_set(g, 4, cm_emit(g, "Mul", cm_emit(g, "Mul", half, dscale), v.scale));
+    const struct cm_str text = cm_arena_printf(
+        cm_builder_arena(&g->build),
+        "x, dy, scale, mean, variance, axes: after = %d; keep = %d;"
+        "channel(t) = after ? Unsqueeze(t, [1 to after]) : t;"
+        "total(t) = ReduceSum<keepdims=keep>(t, axes);"
+        "inverse = Reciprocal(Sqrt(variance + epsilon)); slope = scale * inverse;"
+        "xhat = (x - channel(mean)) * channel(inverse); sum = total(dy); dscale = total(dy * xhat);"
+        "half = -0.5 * (inverse * inverse); dx = dy * channel(slope);"
+        "dmean = -(slope * sum); dvar = half * dscale * scale -> dx, dscale, sum, dmean, dvar",
+        v.after > 0 ? v.after : 0, v.after < 0 /* of rank 1 */);
+    cm_value d[5];
+    cm_emit_formulas(g, d, cm_str_text(text), v.x, v.dy, v.scale, mean, variance, v.axes);
+    CM_TRY(cm_grad_set(g, 0, as_image(g, d[0], cm_grad_input(g, 0))));
+    for (int i = 1; i < 5; i++)
+        CM_TRY(cm_norm_set(g, i, d[i]));
+    return CM_OK;
 }
 
 enum cm_status cm_batch_norm_grad(struct cm_grad *g)

@@ -1,7 +1,7 @@
 /* DFT: the Fourier transform along one axis; complex numbers are pairs along the last. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
-#include "graph/op.h"
+#include "graph/node_formula.h"
 #include "ops/signal/fourier.h"
 #include "tensor/line.h"
 
@@ -173,107 +173,44 @@ static enum cm_status dft_run(struct cm_call *call)
 
 /* ---- gradient: the transform is linear, its transpose is another one ---- */
 
-struct turn {
-    struct cm_grad *g;
-    struct cm_arena *arena;
-    int rank;
-    cm_value axis; /* a list of one, not negative */
-};
-
-/* The size of an axis as a list of one. */
-static cm_value size_of(const struct turn *t, cm_value x, cm_value axis)
-{
-    return cm_emit(t->g, "Gather", cm_emit(t->g, "Shape", x), axis);
-}
-
-/* `count` copies of fill with value put at `at`, a list of one as value is. */
-static cm_value put(const struct turn *t, int64_t fill, int count, cm_value at, cm_value value)
-{
-    int64_t list[2 * CM_MAX_RANK];
-    for (int i = 0; i < count; i++)
-        list[i] = fill;
-    const cm_value all = cm_build_int64s(&t->g->build, (size_t)count, list);
-    return cm_emit(t->g, "ScatterElements", all, at, value);
-}
-
-/* x with `length` (a list of one) places along an axis: cut, or filled up with zeros. */
-static cm_value fit(const struct turn *t, cm_value x, cm_value axis, cm_value length)
-{
-    const cm_value cut = cm_emit(t->g, "Slice", x, cm_emit_int64s(t->g, 0), length, axis);
-    const cm_value missing = cm_emit(t->g, "Sub", length, size_of(t, cut, axis));
-    const cm_value at = cm_emit(t->g, "Add", axis, cm_emit_int64s(t->g, t->rank));
-    return cm_emit(t->g, "Pad", cut, put(t, 0, 2 * t->rank, at, missing));
-}
-
-static cm_value scalar(const struct turn *t, cm_value list)
-{
-    return cm_emit(t->g, "Squeeze", list, cm_emit_int64s(t->g, 0));
-}
-
-static cm_value dft(const struct turn *t, cm_value x, cm_value length, bool inverse, bool onesided)
-{
-    const struct cm_attribute_proto attributes[] = {cm_attr_int(t->arena, "inverse", inverse),
-                                                    cm_attr_int(t->arena, "onesided", onesided)};
-    return cm_build(&t->g->build,
-                    &(struct cm_emission){.op = "DFT",
-                                          CM_INPUTS(x, scalar(t, length), scalar(t, t->axis)),
-                                          .attributes = attributes,
-                                          .n_attributes = CM_COUNT(attributes)});
-}
-
-/* What counts twice in a folded spectrum: all but the first and, of even lengths, the last. */
-static cm_value folding(const struct turn *t, cm_value length, cm_value like)
-{
-    const cm_value one = cm_build_int64(&t->g->build, 1), zero = cm_build_int64(&t->g->build, 0);
-    const cm_value n = scalar(t, length);
-    const cm_value half = cm_emit(t->g, "Div", n, cm_build_int64(&t->g->build, 2));
-    const cm_value k = cm_emit(t->g, "Range", zero, cm_emit(t->g, "Add", half, one), one);
-    const cm_value mirror = cm_emit(t->g, "Mod", cm_emit(t->g, "Sub", n, k), n);
-    const cm_value lone = cm_emit(t->g, "Equal", k, mirror);
-    const cm_value v = cm_emit(t->g, "Where", lone, cm_build_scalar_like(&t->g->build, like, 1),
-                               cm_build_scalar_like(&t->g->build, like, 2));
-    return cm_emit(t->g, "Reshape", v, put(t, 1, t->rank, t->axis, cm_emit_int64s(t->g, -1)));
-}
-
-static cm_value as_list(const struct turn *t, cm_value x)
-{
-    const cm_value list = cm_emit(t->g, "Reshape", x, cm_emit_int64s(t->g, 1));
-    return cm_emit_with(t->g, "Cast", CM_ATTRIBUTES(cm_attr_int(t->arena, "to", CM_INT64)), list);
-}
+/* a: the axis, a list of one, not negative; n: the length, likewise. fit: t with n places along an
+ * axis: cut, or filled up with zeros. folding: what counts twice in a folded spectrum, all but the
+ * first and, of even lengths, the last. Of a real signal the gradient is the real part. */
+#define DFT_SLOPE                                                                                  \
+    "x, length, axis, dy, zeros, ones: real = %d; r = rank(x); list(t) = int64(Reshape(t, [1]));"  \
+    "size(t, a) = Gather(Shape(t), a); scalar(t) = Squeeze(t, [0]);"                               \
+    "a = axis ? Mod(list(axis), [r]) : [r - 2];"                                                   \
+    "n = length ? list(length) : size(inverse ? dy : x, a); count = cast(n, x);"                   \
+    "fit(t, a, n) = { cut = Slice(t, [0], n, a); missing = n - size(cut, a);"                      \
+    "  Pad(cut, ScatterElements(zeros, a + [r], missing)) };"                                      \
+    "dft(t, back, half) = DFT<inverse=back, onesided=half>(t, scalar(n), scalar(a));"              \
+    "folding(t) = { one = int64(1); zero = int64(0); m = scalar(t);"                               \
+    "  k = Range(zero, m / 2 + one, one); lone = Equal(k, Mod(m - k, m));"                         \
+    "  v = Where(lone, like(dy, 1), like(dy, 2)); Reshape(v, ScatterElements(ones, a, [-1])) };"   \
+    "back(t) = onesided ? dft(t, 0, 1) * folding(n) / count : dft(t, 0, 0) / count;"               \
+    "dx = inverse ? back(dy) : dft(onesided ? fit(dy, a, n) : dy, 1, 0) * count;"                  \
+    "cut = fit(dx, a, size(x, a)); last = [r - 1];"                                                \
+    "real ? fit(cut, last, size(x, last)) : cut"
 
 static enum cm_status dft_grad(struct cm_grad *g)
 {
-    struct turn t = {.g = g, .arena = cm_builder_arena(&g->build)};
-    const bool inverse = flag(g->node, "inverse"), onesided = flag(g->node, "onesided");
     const cm_value x = cm_grad_input(g, X);
     const struct cm_type *type = cm_builder_type(&g->build, x);
-    cm_value dy = cm_grad_incoming(g, 0), dx;
-    t.rank = type->rank;
-    if (t.rank == CM_RANK_UNKNOWN)
+    int64_t list[2 * CM_MAX_RANK] = {0};
+    if (type->rank == CM_RANK_UNKNOWN)
         return cm_builder_fail(&g->build, CM_UNSUPPORTED, "the gradient needs to know the rank");
-    t.axis = cm_emit_int64s(g, t.rank - 2);
-    if (cm_grad_input(g, AXIS))
-        t.axis = cm_emit(g, "Mod", as_list(&t, cm_grad_input(g, AXIS)), cm_emit_int64s(g, t.rank));
-    const cm_value length = cm_grad_input(g, LENGTH) ? as_list(&t, cm_grad_input(g, LENGTH))
-                                                     : size_of(&t, inverse ? dy : x, t.axis);
-    const cm_value count =
-        cm_emit_with(g, "Cast", CM_ATTRIBUTES(cm_attr_int(t.arena, "to", type->dtype)), length);
-    if (inverse && onesided) {
-        const cm_value spectrum = dft(&t, dy, length, false, true);
-        dx = cm_emit(g, "Div", cm_emit(g, "Mul", spectrum, folding(&t, length, dy)), count);
-    } else if (inverse) {
-        dx = cm_emit(g, "Div", dft(&t, dy, length, false, false), count);
-    } else {
-        if (onesided)
-            dy = fit(&t, dy, t.axis, length);
-        dx = cm_emit(g, "Mul", dft(&t, dy, length, true, false), count);
-    }
-    dx = fit(&t, dx, t.axis, size_of(&t, x, t.axis));
-    if (type->dims[t.rank - 1].value != 2) { /* a real signal: the real part */
-        const cm_value last = cm_emit_int64s(g, t.rank - 1);
-        dx = fit(&t, dx, last, size_of(&t, x, last));
-    }
-    return cm_grad_set(g, X, dx);
+    const cm_value zeros = cm_build_int64s(&g->build, 2 * (size_t)type->rank, list);
+    for (int i = 0; i < type->rank; i++)
+        list[i] = 1;
+    const cm_value ones = flag(g->node, "inverse") && flag(g->node, "onesided")
+                              ? cm_build_int64s(&g->build, (size_t)type->rank, list)
+                              : 0;
+    const struct cm_str text = cm_arena_printf(cm_builder_arena(&g->build), DFT_SLOPE,
+                                               type->dims[type->rank - 1].value != 2);
+    return cm_grad_set(g, X,
+                       cm_emit_formula(g, cm_str_text(text), x, cm_grad_input(g, LENGTH),
+                                       cm_grad_input(g, AXIS), cm_grad_incoming(g, 0), zeros,
+                                       ones));
 }
 
 CM_OP(DFT, .infer = dft_infer, .prepare = dft_prepare, .run = dft_run, .grad = dft_grad);

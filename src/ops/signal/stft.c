@@ -1,6 +1,6 @@
 /* STFT: Fourier transforms of windows that slide over a signal. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/op.h"
+#include "graph/node_formula.h"
 #include "graph/require.h"
 #include "ops/signal/fourier.h"
 #include "tensor/line.h"
@@ -137,56 +137,17 @@ static enum cm_status stft_run(struct cm_call *call)
     return CM_OK;
 }
 
-static cm_value as_int64(struct cm_body *b, cm_value x)
-{
-    struct cm_arena *arena = cm_builder_arena(&b->build);
-    const cm_value whole =
-        cm_emit_with(b, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", CM_INT64)), x);
-    const int64_t none = 0;
-    return cm_emit(b, "Reshape", whole, cm_build_int64s(&b->build, 0, &none));
-}
-
-static cm_value size_of(struct cm_body *b, cm_value x, int64_t axis)
-{
-    return cm_emit(b, "Gather", cm_emit(b, "Shape", x), cm_build_int64(&b->build, axis));
-}
-
-/* The signal with its last axis. */
-static cm_value signal_lanes(struct cm_body *b)
-{
-    const cm_value x = cm_body_input(b, SIGNAL);
-    const int rank = cm_builder_type(&b->build, x)->rank;
-    if (rank == 3)
-        return x;
-    if (rank == 2)
-        return cm_emit(b, "Unsqueeze", x, cm_emit_int64s(b, 2));
-    return cm_emit(b, "Reshape", x, cm_emit_int64s(b, 0, 0, -1));
-}
-
 /* Frames gathered by index, weighted, then transformed. */
-static enum cm_status stft_body(struct cm_body *b)
-{
-    const cm_value x = signal_lanes(b), window = cm_body_input(b, WINDOW);
-    struct cm_arena *arena = cm_builder_arena(&b->build);
-    const cm_value zero = cm_build_int64(&b->build, 0), one = cm_build_int64(&b->build, 1);
-    const cm_value step = as_int64(b, cm_body_input(b, STEP));
-    const cm_value length = cm_body_input(b, LENGTH) ? as_int64(b, cm_body_input(b, LENGTH))
-                            : window                 ? size_of(b, window, 0)
-                                                     : size_of(b, x, 1);
-    const cm_value room = cm_emit(b, "Sub", size_of(b, x, 1), length);
-    const cm_value frames = cm_emit(b, "Add", cm_emit(b, "Div", room, step), one);
-    const cm_value starts = cm_emit(b, "Mul", cm_emit(b, "Range", zero, frames, one), step);
-    const cm_value within = cm_emit(b, "Range", zero, length, one);
-    const cm_value at =
-        cm_emit(b, "Add", cm_emit(b, "Unsqueeze", starts, cm_emit_int64s(b, 1)), within);
-    cm_value cut = cm_emit_with(b, "Gather", CM_ATTRIBUTES(cm_attr_int(arena, "axis", 1)), x, at);
-    if (window)
-        cut = cm_emit(b, "Mul", cut, cm_emit(b, "Unsqueeze", window, cm_emit_int64s(b, 1)));
-    const struct cm_attribute_proto sides =
-        cm_attr_int(arena, "onesided", cm_node_int(b->node, "onesided"));
-    return cm_body_return(
-        b, 0, cm_emit_with(b, "DFT", CM_ATTRIBUTES(sides), cut, 0, cm_build_int64(&b->build, 2)));
-}
+CM_BODY(stft_body,
+        "whole(t) = Reshape(int64(t), []); size(t, i) = Gather(Shape(t), int64(i));"
+        "x = rank(signal) == 3 ? signal"
+        "  : rank(signal) == 2 ? Unsqueeze(signal, [2]) : Reshape(signal, [0, 0, -1]);"
+        "zero = int64(0); one = int64(1); step = whole(frame_step);"
+        "n = frame_length ? whole(frame_length) : window ? size(window, 0) : size(x, 1);"
+        "frames = (size(x, 1) - n) / step + one; starts = Range(zero, frames, one) * step;"
+        "within = Range(zero, n, one); at = Unsqueeze(starts, [1]) + within;"
+        "cut = Gather<axis=1>(x, at); y = window ? cut * Unsqueeze(window, [1]) : cut;"
+        "output = DFT<onesided>(y, , int64(2))")
 
 static void stft_require(struct cm_require *r)
 {

@@ -1,7 +1,7 @@
 /* HannWindow, HammingWindow and BlackmanWindow, sums of cosines; MelWeightMatrix, triangles on the
  * mel scale. */
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/op.h"
+#include "graph/node_formula.h"
 #include "graph/require.h"
 #include "ops/common/reals.h"
 
@@ -74,33 +74,17 @@ static enum cm_status window_run(struct cm_call *call)
     return CM_OK;
 }
 
-static cm_value cast(struct cm_body *b, cm_value x, enum cm_dtype to)
-{
-    struct cm_arena *arena = cm_builder_arena(&b->build);
-    return cm_emit_with(b, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", to)), x);
-}
-
+/* Cos is defined for floats alone in older opsets. */
 static enum cm_status window_body(struct cm_body *b)
 {
     const struct shape *s = b->node->op->arg;
-    const int64_t none = 0;
-    const cm_value size = cm_emit(b, "Reshape", cast(b, cm_body_input(b, 0), CM_DOUBLE),
-                                  cm_build_int64s(&b->build, 0, &none));
-    const cm_value zero = cm_emit_scalar(b, CM_DOUBLE, 0), one = cm_emit_scalar(b, CM_DOUBLE, 1);
-    const cm_value period = cm_node_int(b->node, "periodic") ? size : cm_emit(b, "Sub", size, one);
-    const cm_value turn = cm_emit(b, "Mul", cm_emit(b, "Range", zero, size, one),
-                                  cm_emit_scalar(b, CM_DOUBLE, 2 * PI));
-    /* Cos is defined for floats alone in older opsets. */
-    const cm_value angle = cast(b, cm_emit(b, "Div", turn, period), CM_FLOAT);
-    const cm_value first =
-        cm_emit(b, "Mul", cm_emit(b, "Cos", angle), cm_emit_scalar(b, CM_FLOAT, s->b));
-    cm_value y = cm_emit(b, "Sub", cm_emit_scalar(b, CM_FLOAT, s->a), first);
-    if (s->c != 0) {
-        const cm_value twice = cm_emit(b, "Mul", angle, cm_emit_scalar(b, CM_FLOAT, 2));
-        y = cm_emit(b, "Add", y,
-                    cm_emit(b, "Mul", cm_emit(b, "Cos", twice), cm_emit_scalar(b, CM_FLOAT, s->c)));
-    }
-    return cm_body_return(b, 0, cast(b, y, (enum cm_dtype)cm_node_int(b->node, "output_datatype")));
+    return cm_body_formula(
+        b,
+        "n = Reshape(double(size), []); zero = double(0); one = double(1);"
+        "period = periodic ? n : n - one; angle = float(Range(zero, n, one) * %.17g / period);"
+        "c = %.17g; y = %.17g - Cos(angle) * %.17g; output = %s(c ? y + Cos(angle * 2) * c : y)",
+        2 * PI, s->c, s->a, s->b,
+        cm_dtype_name((enum cm_dtype)cm_node_int(b->node, "output_datatype")));
 }
 
 static void window_require(struct cm_require *r)
