@@ -112,9 +112,9 @@ bool cameo_curves_at(const struct cameo_curves *curves, size_t index, struct cam
         return false;
     const struct cm_curve *curve = &curves->list.items[index];
     *out = (struct cameo_curve){.name = {curve->name.data, curve->name.size},
-                                .count = curve->count,
-                                .steps = curve->x,
-                                .values = curve->y};
+                                .count = curve->x.count,
+                                .steps = curve->x.items,
+                                .values = curve->y.items};
     return true;
 }
 

@@ -8,13 +8,11 @@ enum { FIELD_VARINT = 0, FIELD_BYTES = 2 }; /* types of fields */
 
 void cm_bytes_put(struct cm_bytes *to, const void *bytes, size_t size)
 {
-    while (to->capacity - to->count < size)
-        to->items = cm_arena_grow(to->arena, to->items, &to->capacity, 1);
-    if (size && bytes)
-        memcpy(to->items + to->count, bytes, size);
-    else if (size)
-        memset(to->items + to->count, 0, size);
-    to->count += size;
+    if (bytes)
+        CM_PUSH_ALL(to->arena, to, bytes, size);
+    else
+        for (size_t i = 0; i < size; i++)
+            *CM_PUSH(to->arena, to) = 0;
 }
 
 void cm_bytes_text(struct cm_bytes *to, struct cm_str text)

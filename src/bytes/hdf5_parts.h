@@ -46,6 +46,11 @@ enum cm_status cm_hdf5_value(struct cm_hdf5 *h, const struct cm_hdf5_type *type,
                              const struct cm_shape *shape, struct cm_str data,
                              const struct cm_item **out, uint64_t *written) CM_MUST_CHECK;
 
+struct cm_hdf5_link {
+    struct cm_str name;
+    uint64_t address;
+};
+
 /* What the messages of an object say. */
 struct cm_hdf5_facts {
     struct cm_hdf5 *h;
@@ -59,13 +64,7 @@ struct cm_hdf5_facts {
     uint64_t chunk[CM_MAX_RANK + 1];
     unsigned n_chunk;
     bool is_deflated;
-    struct {
-        struct cm_hdf5_link {
-            struct cm_str name;
-            uint64_t address;
-        } * items;
-        size_t count, capacity;
-    } links;
+    CM_ARRAY(struct cm_hdf5_link) links;
 };
 
 struct cm_hdf5_cursor cm_hdf5_over(struct cm_str bytes);

@@ -113,7 +113,7 @@ struct cm_item *cm_schedule_item(struct cm_arena *arena, const struct cm_rate_sc
 
     cm_item_put(arena, item, "offset", cm_item_int(arena, schedule->offset));
     for (size_t i = 0; i < schedule->count; i++) {
-        const struct cm_phase *phase = &schedule->phases[i];
+        const struct cm_phase *phase = &schedule->items[i];
         struct cm_item *map = cm_item_new(arena, CM_ITEM_MAP);
 
         cm_item_put(arena, map, "shape", cm_item_text(arena, cm_str(cm_phase_name(phase->shape))));
@@ -191,7 +191,7 @@ enum cm_status cm_schedule_from_item(struct cm_arena *arena, const struct cm_ite
     const struct cm_item *list = cm_item_get(item, "phases");
     const size_t count = cm_item_count(list);
 
-    *out = (struct cm_rate_schedule){.phases = CM_NEW_ARRAY(arena, struct cm_phase, count + 1),
+    *out = (struct cm_rate_schedule){.items = CM_NEW_ARRAY(arena, struct cm_phase, count + 1),
                                      .count = count,
                                      .capacity = count + 1};
     if (cm_item_get(item, "offset") &&
@@ -199,7 +199,7 @@ enum cm_status cm_schedule_from_item(struct cm_arena *arena, const struct cm_ite
         return cm_fail(err, CM_BAD_MODEL,
                        "the offset of a schedule is not a whole number of steps");
     for (size_t i = 0; i < count; i++)
-        CM_TRY(read_phase(arena, cm_item_at(list, i), n_groups, &out->phases[i], err));
+        CM_TRY(read_phase(arena, cm_item_at(list, i), n_groups, &out->items[i], err));
     return CM_OK;
 }
 

@@ -17,9 +17,7 @@ struct cm_phase *cm_schedule_add(const struct cm_schedule_maker *maker, enum cm_
         rates[i] = maker->base[i] * from;
         rates[maker->groups + i] = maker->base[i] * to + to_plain;
     }
-    if (out->count == out->capacity)
-        out->phases = cm_arena_grow(maker->arena, out->phases, &out->capacity, sizeof *out->phases);
-    struct cm_phase *phase = &out->phases[out->count++];
+    struct cm_phase *phase = CM_PUSH(maker->arena, out);
     *phase = (struct cm_phase){.shape = shape,
                                .first = first,
                                .length = length,
@@ -85,12 +83,12 @@ static const struct cm_phase *phase_at(const struct cm_rate_schedule *schedule, 
 
     while (high - low > 1) {
         const size_t middle = low + (high - low) / 2;
-        if (schedule->phases[middle].first <= position)
+        if (schedule->items[middle].first <= position)
             low = middle;
         else
             high = middle;
     }
-    return &schedule->phases[low];
+    return &schedule->items[low];
 }
 
 double cm_schedule_rate(const struct cm_rate_schedule *schedule, size_t groups, size_t group,
@@ -108,7 +106,7 @@ static int64_t schedule_end(const struct cm_rate_schedule *schedule)
 {
     if (schedule->count == 0)
         return 0;
-    const struct cm_phase *last = &schedule->phases[schedule->count - 1];
+    const struct cm_phase *last = &schedule->items[schedule->count - 1];
     const double length = ceil(last->length);
 
     switch (last->shape) {
@@ -233,8 +231,8 @@ static bool multiply_pieces(const struct cm_schedule_maker *maker, const struct 
                             const struct cm_rate_schedule *b)
 {
     for (size_t i = 0, k = 0; i < a->count || k < b->count;) {
-        const int64_t next_a = i < a->count ? a->phases[i].first : INT64_MAX;
-        const int64_t next_b = k < b->count ? b->phases[k].first : INT64_MAX;
+        const int64_t next_a = i < a->count ? a->items[i].first : INT64_MAX;
+        const int64_t next_b = k < b->count ? b->items[k].first : INT64_MAX;
         const int64_t at = next_a < next_b ? next_a : next_b;
         struct cm_phase of_a, of_b;
 
@@ -242,8 +240,8 @@ static bool multiply_pieces(const struct cm_schedule_maker *maker, const struct 
         k += next_b == at;
         if (i == 0 || k == 0)
             continue;
-        if (!cut_phase(maker->arena, &a->phases[i - 1], maker->groups, at, &of_a) ||
-            !cut_phase(maker->arena, &b->phases[k - 1], maker->groups, at, &of_b) ||
+        if (!cut_phase(maker->arena, &a->items[i - 1], maker->groups, at, &of_a) ||
+            !cut_phase(maker->arena, &b->items[k - 1], maker->groups, at, &of_b) ||
             !multiply_phases(maker, &of_a, &of_b))
             return false;
     }
@@ -273,7 +271,7 @@ bool cm_schedule_multiply(const struct cm_schedule_maker *maker, const struct cm
         b = swapped;
         end = other;
     }
-    const struct cm_phase *last = &b->phases[b->count - 1];
+    const struct cm_phase *last = &b->items[b->count - 1];
     if (end < 0)
         return false;
     if (end < last->first)
@@ -282,7 +280,7 @@ bool cm_schedule_multiply(const struct cm_schedule_maker *maker, const struct cm
         end = last->first +
               (int64_t)(ceil((double)(end - last->first) / last->length) * last->length);
     return cm_schedule_add_table(maker, 0, end > 0 ? end : 1, product_rate, &product) &&
-           cut_phase(maker->arena, &a->phases[a->count - 1], maker->groups, end, &of_a) &&
+           cut_phase(maker->arena, &a->items[a->count - 1], maker->groups, end, &of_a) &&
            cut_phase(maker->arena, last, maker->groups, end, &of_b) &&
            multiply_phases(maker, &of_a, &of_b);
 }
@@ -291,9 +289,9 @@ bool cm_schedule_stretch(const struct cm_schedule_maker *maker, const struct cm_
                          int64_t times)
 {
     for (size_t i = 0; i < from->count; i++) {
-        const struct cm_phase *phase = &from->phases[i];
+        const struct cm_phase *phase = &from->items[i];
         const bool is_last = i + 1 == from->count;
-        const int64_t end = is_last ? schedule_end(from) : from->phases[i + 1].first - 1;
+        const int64_t end = is_last ? schedule_end(from) : from->items[i + 1].first - 1;
         const bool whole = phase->shape == CM_PHASE_CONSTANT || phase->is_stepped;
 
         if (phase->first > INT64_MAX / 4 / times ||
@@ -325,11 +323,11 @@ bool cm_schedule_stretch(const struct cm_schedule_maker *maker, const struct cm_
 bool cm_schedule_shrink(struct cm_rate_schedule *schedule, int64_t times)
 {
     for (size_t i = 0; i < schedule->count; i++)
-        if (schedule->phases[i].first % times || schedule->phases[i].shape == CM_PHASE_TABLE)
+        if (schedule->items[i].first % times || schedule->items[i].shape == CM_PHASE_TABLE)
             return false;
     for (size_t i = 0; i < schedule->count; i++) {
-        schedule->phases[i].first /= times;
-        schedule->phases[i].length /= (double)times;
+        schedule->items[i].first /= times;
+        schedule->items[i].length /= (double)times;
     }
     return true;
 }

@@ -20,12 +20,8 @@ void cm_curve_add(struct cm_curves *curves, struct cm_curve *curve, double x, do
 {
     if (!isfinite(x) || !isfinite(y))
         return;
-    if (curve->count == curve->x_room)
-        curve->x = cm_arena_grow(curves->arena, curve->x, &curve->x_room, sizeof *curve->x);
-    if (curve->count == curve->y_room)
-        curve->y = cm_arena_grow(curves->arena, curve->y, &curve->y_room, sizeof *curve->y);
-    curve->x[curve->count] = x;
-    curve->y[curve->count++] = y;
+    *CM_PUSH(curves->arena, &curve->x) = x;
+    *CM_PUSH(curves->arena, &curve->y) = y;
 }
 
 /* 1 + keep + .. + keep^(n - 1). */
@@ -40,15 +36,15 @@ void cm_curve_smooth(const struct cm_curve *curve, double window, double *to)
     const double keep = window > 1 ? 1 - 2 / (window + 1) : 0;
     double sum = 0;
 
-    for (size_t i = curve->count; i-- > 0;) {
+    for (size_t i = curve->x.count; i-- > 0;) {
         to[i] = keep * sum; /* of the points to the right */
-        sum = keep * sum + curve->y[i];
+        sum = keep * sum + curve->y.items[i];
     }
     sum = 0;
-    for (size_t i = 0; i < curve->count; i++) {
-        sum = keep * sum + curve->y[i];
-        to[i] =
-            (sum + to[i]) / (weight_of(keep, i + 1) + keep * weight_of(keep, curve->count - 1 - i));
+    for (size_t i = 0; i < curve->x.count; i++) {
+        sum = keep * sum + curve->y.items[i];
+        to[i] = (sum + to[i]) /
+                (weight_of(keep, i + 1) + keep * weight_of(keep, curve->x.count - 1 - i));
     }
 }
 

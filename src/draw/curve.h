@@ -8,11 +8,10 @@
 
 /* One value over the steps. */
 struct cm_curve {
-    struct cm_str name; /* ends with a zero byte */
-    double *x, *y;      /* only finite numbers */
-    size_t count, x_room, y_room;
-    bool sparse; /* measured now and then, as in validation: drawn with its points */
-    bool exact;  /* without noise, as a learning rate: never smoothed */
+    struct cm_str name;    /* ends with a zero byte */
+    CM_ARRAY(double) x, y; /* only finite numbers */
+    bool sparse;           /* measured now and then, as in validation: drawn with its points */
+    bool exact;            /* without noise, as a learning rate: never smoothed */
 };
 
 struct cm_curves {
@@ -54,8 +53,7 @@ extern const struct cm_curve_range cm_curve_nothing;
 /* Curves that share axes. */
 struct cm_curve_panel {
     const char *title;
-    const struct cm_curve **curves;
-    size_t count, capacity;
+    CM_ARRAY(const struct cm_curve *) curves;
     bool log_scale;
 };
 

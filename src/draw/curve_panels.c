@@ -26,8 +26,8 @@ static bool is_named(const struct cm_curve *curve, const char *list)
 
 static bool varies(const struct cm_curve *curve)
 {
-    for (size_t i = 1; i < curve->count; i++)
-        if (curve->y[i] != curve->y[0])
+    for (size_t i = 1; i < curve->x.count; i++)
+        if (curve->y.items[i] != curve->y.items[0])
             return true;
     return false;
 }
@@ -66,7 +66,7 @@ static void describe(struct cm_curves *curves)
 
         curve->exact = strcmp(base_name(curve), "lr") == 0;
         for (size_t k = 0; k < curves->count; k++)
-            if (same_log(curve, &curves->items[k]) && curve->count * 3 < curves->items[k].count)
+            if (same_log(curve, &curves->items[k]) && curve->x.count * 3 < curves->items[k].x.count)
                 curve->sparse = true;
     }
 }
@@ -86,10 +86,7 @@ static struct cm_curve_panel *get_panel(struct cm_curve_picture *picture, struct
 static void add_to(struct cm_curve_panel *panel, struct cm_arena *arena,
                    const struct cm_curve *curve)
 {
-    if (panel->count == panel->capacity)
-        panel->curves =
-            cm_arena_grow(arena, panel->curves, &panel->capacity, sizeof *panel->curves);
-    panel->curves[panel->count++] = curve;
+    *CM_PUSH(arena, &panel->curves) = curve;
 }
 
 void cm_curves_arrange(struct cm_curves *curves, const char *only, bool log_scale,
@@ -103,15 +100,16 @@ void cm_curves_arrange(struct cm_curves *curves, const char *only, bool log_scal
         struct cm_curve_panel *made = NULL;
 
         for (size_t i = 0; i < curves->count; i++)
-            if (panel_of(&curves->items[i], only) == panel && (!made || made->count < CURVES_MAX)) {
+            if (panel_of(&curves->items[i], only) == panel &&
+                (!made || made->curves.count < CURVES_MAX)) {
                 made = made ? made : get_panel(out, arena, titles[panel]);
                 add_to(made, arena, &curves->items[i]);
             }
         if (!made)
             continue;
         made->log_scale = log_scale && panel == 0;
-        if (made->count == 1)
-            made->title = base_name(made->curves[0]);
+        if (made->curves.count == 1)
+            made->title = base_name(made->curves.items[0]);
     }
 }
 

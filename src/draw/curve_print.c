@@ -51,8 +51,9 @@ static void draw_curve(struct canvas *canvas, const struct cm_curve *curve, cons
     const double bottom = canvas->rows * canvas->down - 1;
     double last_x = 0, last_y = 0;
 
-    for (size_t i = 0; i < curve->count; i++) {
-        const double across = (curve->x[i] - x_range.low) / (x_range.high - x_range.low) * right;
+    for (size_t i = 0; i < curve->x.count; i++) {
+        const double across =
+            (curve->x.items[i] - x_range.low) / (x_range.high - x_range.low) * right;
         const double down = (y_range.high - y[i]) / (y_range.high - y_range.low) * bottom;
 
         draw_line(canvas, i > 0 ? last_x : across, i > 0 ? last_y : down, across, down);
@@ -111,8 +112,8 @@ static void put_rows(struct cm_printer *to, const struct canvas *canvas, const c
     cm_put_format(to, "%9s%s", "", braille ? "└" : "+");
     for (int column = 0; column < canvas->columns; column++)
         cm_put_text(to, braille ? "─" : "-");
-    cm_format(first, sizeof first, "%.10g", curve->x[0]);
-    cm_format(last, sizeof last, "%.40s %.10g", steps, curve->x[curve->count - 1]);
+    cm_format(first, sizeof first, "%.10g", curve->x.items[0]);
+    cm_format(last, sizeof last, "%.40s %.10g", steps, curve->x.items[curve->x.count - 1]);
     cm_put_format(to, "\n%10s%s%*s\n", "", first, canvas->columns - (int)strlen(first), last);
 }
 
@@ -135,20 +136,20 @@ static void curve_print(struct cm_printer *to, struct cm_arena *scratch,
         canvas.columns = 20;
     if (canvas.rows < 4)
         canvas.rows = 4;
-    if (curve->count == 0)
+    if (curve->x.count == 0)
         return;
     canvas.cells =
         CM_NEW_ARRAY(scratch, unsigned char, (size_t)canvas.columns *(size_t)canvas.rows);
-    double *smooth = CM_NEW_ARRAY(scratch, double, curve->count);
+    double *smooth = CM_NEW_ARRAY(scratch, double, curve->x.count);
     cm_curve_smooth(
-        curve, curve->sparse || curve->exact ? 0 : (double)curve->count / (2.0 * canvas.columns),
+        curve, curve->sparse || curve->exact ? 0 : (double)curve->x.count / (2.0 * canvas.columns),
         smooth);
-    struct cm_curve_range y = cm_curve_span(smooth, curve->count, cm_curve_nothing);
+    struct cm_curve_range y = cm_curve_span(smooth, curve->x.count, cm_curve_nothing);
     if (y.low >= 0 && y.low < 0.35 * y.high)
         y.low = 0;
     y = at_least_something(y);
     const struct cm_curve_range x =
-        at_least_something(cm_curve_span(curve->x, curve->count, cm_curve_nothing));
+        at_least_something(cm_curve_span(curve->x.items, curve->x.count, cm_curve_nothing));
     draw_curve(&canvas, curve, smooth, x, y);
     put_rows(to, &canvas, steps, curve, y);
     cm_arena_reset(scratch);
@@ -179,17 +180,17 @@ void cm_curve_write_text(struct cm_printer *to, struct cm_arena *scratch,
                          bool braille)
 {
     for (size_t i = 0; i < picture->panels.count; i++)
-        for (size_t k = 0; k < picture->panels.items[i].count; k++) {
-            const struct cm_curve *curve = picture->panels.items[i].curves[k];
+        for (size_t k = 0; k < picture->panels.items[i].curves.count; k++) {
+            const struct cm_curve *curve = picture->panels.items[i].curves.items[k];
 
             cm_put_text(to, i + k ? "\n" : "");
             put_name(to, curve->name);
-            if (!curve->count) {
+            if (!curve->x.count) {
                 cm_put_text(to, ": no number\n");
                 continue;
             }
-            cm_put_format(to, ": %.4g at first, %.4g at last\n", curve->y[0],
-                          curve->y[curve->count - 1]);
+            cm_put_format(to, ": %.4g at first, %.4g at last\n", curve->y.items[0],
+                          curve->y.items[curve->x.count - 1]);
             curve_print(to, scratch, curve, picture->steps, columns, rows, braille);
         }
 }

@@ -69,25 +69,25 @@ static double window_of(const struct cm_curve_picture *drawing, const struct cm_
 {
     if (curve->sparse || curve->exact || drawing->window < 0)
         return 0;
-    return drawing->window > 0 ? drawing->window : (double)curve->count / 40;
+    return drawing->window > 0 ? drawing->window : (double)curve->x.count / 40;
 }
 
 /* What must be seen of a noisy curve: all but its rarest peaks, which would press the rest flat. */
 static struct cm_curve_range visible(const struct cm_curve *curve, struct cm_curve_range range)
 {
     double mean = 0, spread = 0;
-    const size_t n = curve->count, tail = n / 20;
+    const size_t n = curve->x.count, tail = n / 20;
 
     if (curve->sparse || n < 100)
-        return cm_curve_span(curve->y, n, range);
+        return cm_curve_span(curve->y.items, n, range);
     for (size_t i = tail; i < n; i++)
-        mean += curve->y[i] / (double)(n - tail);
+        mean += curve->y.items[i] / (double)(n - tail);
     for (size_t i = tail; i < n; i++)
-        spread += (curve->y[i] - mean) * (curve->y[i] - mean) / (double)(n - tail);
+        spread += (curve->y.items[i] - mean) * (curve->y.items[i] - mean) / (double)(n - tail);
     const double most = mean + 6 * sqrt(spread);
     for (size_t i = 0; i < n; i++)
-        if (curve->y[i] <= most || i < tail)
-            range = cm_curve_span(&curve->y[i], 1, range);
+        if (curve->y.items[i] <= most || i < tail)
+            range = cm_curve_span(&curve->y.items[i], 1, range);
     return range;
 }
 
@@ -95,10 +95,10 @@ static struct cm_curve_range log_range(const struct cm_curve_panel *panel)
 {
     struct cm_curve_range range = cm_curve_nothing;
 
-    for (size_t i = 0; i < panel->count; i++)
-        for (size_t k = 0; k < panel->curves[i]->count; k++)
-            if (panel->curves[i]->y[k] > 0) {
-                const double value = log10(panel->curves[i]->y[k]);
+    for (size_t i = 0; i < panel->curves.count; i++)
+        for (size_t k = 0; k < panel->curves.items[i]->x.count; k++)
+            if (panel->curves.items[i]->y.items[k] > 0) {
+                const double value = log10(panel->curves.items[i]->y.items[k]);
                 range = cm_curve_span(&value, 1, range);
             }
     return range;
@@ -113,8 +113,8 @@ static struct frame make_frame(const struct cm_curve_panel *panel, struct cm_cur
 
     if (panel->log_scale)
         range = log_range(panel);
-    for (size_t i = 0; !panel->log_scale && i < panel->count; i++)
-        range = visible(panel->curves[i], range);
+    for (size_t i = 0; !panel->log_scale && i < panel->curves.count; i++)
+        range = visible(panel->curves.items[i], range);
     frame.y = widen(range, 0.06);
     /* A curve that comes close to zero is seen above zero. */
     if (!panel->log_scale && range.low >= 0 && range.low < 0.35 * range.high)
@@ -220,29 +220,29 @@ static void put_curve(struct cm_printer *to, struct cm_arena *scratch, const str
 {
     char style[160];
 
-    if (curve->count == 0)
+    if (curve->x.count == 0)
         return;
     if (window > 1.5) {
-        double *smooth = CM_NEW_ARRAY(scratch, double, curve->count);
+        double *smooth = CM_NEW_ARRAY(scratch, double, curve->x.count);
 
         cm_curve_smooth(curve, window, smooth);
         snprintf(style, sizeof style, "stroke=\"%s\" stroke-width=\"1\" stroke-opacity=\"0.22\"",
                  colour);
-        put_path(to, frame, curve->x, curve->y, curve->count, style);
+        put_path(to, frame, curve->x.items, curve->y.items, curve->x.count, style);
         snprintf(style, sizeof style, "stroke=\"%s\" stroke-width=\"2\"", colour);
-        put_path(to, frame, curve->x, smooth, curve->count, style);
+        put_path(to, frame, curve->x.items, smooth, curve->x.count, style);
         cm_arena_reset(scratch);
         return;
     }
     snprintf(style, sizeof style, "stroke=\"%s\" stroke-width=\"%s\"", colour,
              curve->sparse ? "1.5" : "2");
-    put_path(to, frame, curve->x, curve->y, curve->count, style);
-    const size_t every = curve->count / 200 + 1;
-    for (size_t i = 0; (curve->sparse || curve->count == 1) && i < curve->count; i += every)
+    put_path(to, frame, curve->x.items, curve->y.items, curve->x.count, style);
+    const size_t every = curve->x.count / 200 + 1;
+    for (size_t i = 0; (curve->sparse || curve->x.count == 1) && i < curve->x.count; i += every)
         cm_put_format(to,
                       "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.2\" fill=\"%s\" stroke=\"#fff\" "
                       "stroke-width=\"1\"/>\n",
-                      place_x(frame, curve->x[i]), place_y(frame, curve->y[i]), colour);
+                      place_x(frame, curve->x.items[i]), place_y(frame, curve->y.items[i]), colour);
 }
 
 /* In the corner where curves that fall, or rise, leave room. */
@@ -252,16 +252,17 @@ static void put_legend(struct cm_printer *to, const struct frame *frame,
     size_t longest = 0;
     bool falls = true;
 
-    for (size_t i = 0; i < panel->count; i++) {
-        const struct cm_curve *curve = panel->curves[i];
+    for (size_t i = 0; i < panel->curves.count; i++) {
+        const struct cm_curve *curve = panel->curves.items[i];
         char label[40];
 
-        cm_format(label, sizeof label, "%.4g", curve->count ? curve->y[curve->count - 1] : 0);
+        cm_format(label, sizeof label, "%.4g",
+                  curve->x.count ? curve->y.items[curve->x.count - 1] : 0);
         const size_t length = curve->name.size + strlen(label) + 2;
         longest = length > longest ? length : longest;
-        falls = falls && curve->count && curve->y[curve->count - 1] <= curve->y[0];
+        falls = falls && curve->x.count && curve->y.items[curve->x.count - 1] <= curve->y.items[0];
     }
-    const double width = 44 + 6.9 * (double)longest, height = 18 * (double)panel->count + 10;
+    const double width = 44 + 6.9 * (double)longest, height = 18 * (double)panel->curves.count + 10;
     const double x = frame->x1 - width - 8;
     double y = falls ? frame->y1 + 8 : frame->y0 - height - 8;
     cm_put_format(
@@ -269,8 +270,8 @@ static void put_legend(struct cm_printer *to, const struct frame *frame,
         "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"4\" fill=\"#fff\" "
         "fill-opacity=\"0.85\" stroke=\"#ddd\"/>\n",
         x, y, width, height);
-    for (size_t i = 0; i < panel->count; i++, y += 18) {
-        const struct cm_curve *curve = panel->curves[i];
+    for (size_t i = 0; i < panel->curves.count; i++, y += 18) {
+        const struct cm_curve *curve = panel->curves.items[i];
         const char *colour = colours[i % (sizeof colours / sizeof *colours)];
 
         cm_put_format(to, "<path stroke=\"%s\" stroke-width=\"2.5\" d=\"M%.1f %.1fh20\"/>\n",
@@ -280,8 +281,9 @@ static void put_legend(struct cm_printer *to, const struct frame *frame,
                           y + 14, colour);
         cm_put_format(to, "<text x=\"%.1f\" y=\"%.1f\">", x + 34, y + 18);
         put_escaped(to, cm_str_text(curve->name));
-        if (curve->count)
-            cm_put_format(to, "  <tspan fill=\"#888\">%.4g</tspan>", curve->y[curve->count - 1]);
+        if (curve->x.count)
+            cm_put_format(to, "  <tspan fill=\"#888\">%.4g</tspan>",
+                          curve->y.items[curve->x.count - 1]);
         cm_put_text(to, "</text>\n");
     }
 }
@@ -303,8 +305,9 @@ static void put_panel(struct cm_printer *to, struct cm_arena *scratch,
     cm_put_text(to, "</text>\n");
     put_axes(to, &frame);
     cm_put_format(to, "<g clip-path=\"url(#p%zu)\">\n", which);
-    for (size_t i = 0; i < panel->count; i++)
-        put_curve(to, scratch, &frame, panel->curves[i], window_of(drawing, panel->curves[i]),
+    for (size_t i = 0; i < panel->curves.count; i++)
+        put_curve(to, scratch, &frame, panel->curves.items[i],
+                  window_of(drawing, panel->curves.items[i]),
                   colours[i % (sizeof colours / sizeof *colours)]);
     cm_put_text(to, "</g>\n");
     put_legend(to, &frame, panel);
@@ -319,9 +322,9 @@ void cm_curve_write_svg(struct cm_printer *to, struct cm_arena *scratch,
     struct cm_curve_range steps = cm_curve_nothing;
 
     for (size_t i = 0; i < drawing->panels.count; i++)
-        for (size_t k = 0; k < drawing->panels.items[i].count; k++)
-            steps = cm_curve_span(drawing->panels.items[i].curves[k]->x,
-                                  drawing->panels.items[i].curves[k]->count, steps);
+        for (size_t k = 0; k < drawing->panels.items[i].curves.count; k++)
+            steps = cm_curve_span(drawing->panels.items[i].curves.items[k]->x.items,
+                                  drawing->panels.items[i].curves.items[k]->x.count, steps);
     if (steps.low > 0 && steps.low < 0.1 * steps.high)
         steps.low = 0;
     steps = steps.low < steps.high ? steps : widen(steps, 0);

@@ -40,10 +40,9 @@ struct cm_draw_bend {
 
 struct cm_draw_panel {
     char title[200];
-    struct cm_draw_vertex *vertices;
-    struct cm_draw_edge *edges;
+    CM_ARRAY(struct cm_draw_vertex) vertices;
+    CM_ARRAY(struct cm_draw_edge) edges;
     struct cm_draw_bend *bends;
-    size_t vertex_count, vertex_room, edge_count, edge_room;
     double width, height;
 };
 
@@ -54,8 +53,7 @@ struct cm_drawing {
     struct cm_map initializers; /* names to numbers of dims */
     CM_ARRAY(const struct cm_int64s *) dims;
     /* The first is the model, then training info, then what is folded. */
-    struct cm_draw_panel *panels;
-    size_t panel_count, panel_room;
+    CM_ARRAY(struct cm_draw_panel) panels;
     bool with_inner; /* what is folded is drawn too */
     size_t shown;    /* panels that are drawn at once; a click opens one of the others */
 };

@@ -113,21 +113,21 @@ static int by_target(const void *a, const void *b)
 
 static double *find_entries(struct cm_arena *scratch, const struct cm_draw_panel *panel)
 {
-    struct entry *entries = CM_NEW_ARRAY(scratch, struct entry, panel->edge_count + 1);
-    double *out = CM_NEW_ARRAY(scratch, double, panel->edge_count + 1);
+    struct entry *entries = CM_NEW_ARRAY(scratch, struct entry, panel->edges.count + 1);
+    double *out = CM_NEW_ARRAY(scratch, double, panel->edges.count + 1);
 
-    for (size_t e = 0; e < panel->edge_count; e++) {
-        const struct cm_draw_edge *edge = &panel->edges[e];
+    for (size_t e = 0; e < panel->edges.count; e++) {
+        const struct cm_draw_edge *edge = &panel->edges.items[e];
         entries[e] = (struct entry){e, edge->to,
                                     edge->bend_count
                                         ? panel->bends[edge->first_bend + edge->bend_count - 1].x
-                                        : panel->vertices[edge->from].x};
+                                        : panel->vertices.items[edge->from].x};
     }
-    if (panel->edge_count)
-        qsort(entries, panel->edge_count, sizeof *entries, by_target);
-    for (size_t i = 0, end; i < panel->edge_count; i = end) {
-        const struct cm_draw_vertex *v = &panel->vertices[entries[i].to];
-        for (end = i + 1; end < panel->edge_count && entries[end].to == entries[i].to;)
+    if (panel->edges.count)
+        qsort(entries, panel->edges.count, sizeof *entries, by_target);
+    for (size_t i = 0, end; i < panel->edges.count; i = end) {
+        const struct cm_draw_vertex *v = &panel->vertices.items[entries[i].to];
+        for (end = i + 1; end < panel->edges.count && entries[end].to == entries[i].to;)
             end++;
         const double count = (double)(end - i), step = fmin(16, v->width * 0.8 / count);
         for (size_t k = i; k < end; k++)
@@ -139,7 +139,8 @@ static double *find_entries(struct cm_arena *scratch, const struct cm_draw_panel
 static void put_edge(struct cm_printer *to, const struct cm_draw_panel *panel,
                      const struct cm_draw_edge *edge, double end_x)
 {
-    const struct cm_draw_vertex *a = &panel->vertices[edge->from], *b = &panel->vertices[edge->to];
+    const struct cm_draw_vertex *a = &panel->vertices.items[edge->from],
+                                *b = &panel->vertices.items[edge->to];
     double x = a->x, y = a->y + a->height / 2;
 
     cm_put_format(to, "<path class=\"edge\" d=\"M%.1f %.1f", x, y);
@@ -169,10 +170,10 @@ static void put_panel(struct cm_printer *to, struct cm_arena *scratch,
 {
     const double *entries = find_entries(scratch, panel);
 
-    for (size_t e = 0; e < panel->edge_count; e++)
-        put_edge(to, panel, &panel->edges[e], entries[e]);
-    for (size_t v = 0; v < panel->vertex_count; v++)
-        put_vertex(to, &panel->vertices[v], links);
+    for (size_t e = 0; e < panel->edges.count; e++)
+        put_edge(to, panel, &panel->edges.items[e], entries[e]);
+    for (size_t v = 0; v < panel->vertices.count; v++)
+        put_vertex(to, &panel->vertices.items[v], links);
     cm_arena_reset(scratch);
 }
 
@@ -203,9 +204,9 @@ static double put_legend(struct cm_printer *to, const struct cm_drawing *drawing
     double x = 20;
 
     for (size_t p = 0; p < drawing->shown; p++)
-        for (size_t v = 0; v < drawing->panels[p].vertex_count; v++)
-            if (drawing->panels[p].vertices[v].shape == CM_DRAW_BOX)
-                used[drawing->panels[p].vertices[v].family] = true;
+        for (size_t v = 0; v < drawing->panels.items[p].vertices.count; v++)
+            if (drawing->panels.items[p].vertices.items[v].shape == CM_DRAW_BOX)
+                used[drawing->panels.items[p].vertices.items[v].family] = true;
     for (int f = 0; f < cm_draw_family_count; f++) {
         if (!used[f])
             continue;
@@ -230,8 +231,8 @@ static void put_svg(struct cm_printer *to, const struct cm_drawing *drawing, siz
     double width = 0, height = 0, x = 0;
 
     for (size_t p = first; p < first + count; p++) {
-        width += drawing->panels[p].width + (p > first ? PANEL_GAP : 0);
-        height = fmax(height, drawing->panels[p].height);
+        width += drawing->panels.items[p].width + (p > first ? PANEL_GAP : 0);
+        height = fmax(height, drawing->panels.items[p].height);
     }
     const double top = (first == 0 ? LEGEND_ROOM : 0) + (framed ? TITLE_ROOM : 0);
     if (first == 0)
@@ -247,7 +248,7 @@ static void put_svg(struct cm_printer *to, const struct cm_drawing *drawing, siz
     if (first == 0)
         put_legend(to, drawing);
     for (size_t p = first; p < first + count; p++) {
-        const struct cm_draw_panel *panel = &drawing->panels[p];
+        const struct cm_draw_panel *panel = &drawing->panels.items[p];
         cm_put_format(to, "<g transform=\"translate(%.1f %.1f)\">\n", x + (framed ? 10 : 0), top);
         if (framed) {
             cm_put_format(to,
@@ -271,19 +272,19 @@ void cm_draw_write_svg(struct cm_printer *to, const struct cm_drawing *drawing)
 void cm_draw_write_html(struct cm_printer *to, const struct cm_drawing *drawing)
 {
     cm_put_text(to, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<title>");
-    draw_put_xml(to, cm_str(drawing->panels[0].title));
+    draw_put_xml(to, cm_str(drawing->panels.items[0].title));
     cm_put_text(to,
                 "</title>\n<style>body{margin:16px;background:#fdfdfe;font-family:Helvetica,Arial,"
                 "sans-serif;color:#1c2430}summary{cursor:pointer;padding:6px;font-weight:600}"
                 "details{border:1px solid #c3cad6;border-radius:8px;margin:10px 0;padding:4px;"
                 "overflow:auto}a:hover rect{stroke:#2b5fb3}</style></head><body>\n<h1>");
-    draw_put_xml(to, cm_str(drawing->panels[0].title));
+    draw_put_xml(to, cm_str(drawing->panels.items[0].title));
     cm_put_text(to, "</h1>\n<div style=\"overflow:auto\">\n");
     put_svg(to, drawing, 0, drawing->shown, true);
     cm_put_text(to, "</div>\n");
-    for (size_t p = drawing->shown; p < drawing->panel_count; p++) {
+    for (size_t p = drawing->shown; p < drawing->panels.count; p++) {
         cm_put_format(to, "<details id=\"p%zu\"><summary>", p);
-        draw_put_xml(to, cm_str(drawing->panels[p].title));
+        draw_put_xml(to, cm_str(drawing->panels.items[p].title));
         cm_put_text(to, " <a href=\"#\">top</a></summary>\n");
         put_svg(to, drawing, p, 1, true);
         cm_put_text(to, "</details>\n");
@@ -312,13 +313,13 @@ void cm_draw_write_dot(struct cm_printer *to, const struct cm_drawing *drawing)
         to,
         "digraph model {\nnode [shape=box, style=\"rounded,filled\", fontname=\"Helvetica\"];\n");
     for (size_t p = 0; p < drawing->shown; p++) {
-        const struct cm_draw_panel *panel = &drawing->panels[p];
+        const struct cm_draw_panel *panel = &drawing->panels.items[p];
 
         cm_put_format(to, "subgraph cluster_%zu {\nlabel=\"", p);
         put_dot_text(to, panel->title);
         cm_put_text(to, "\";\n");
-        for (size_t v = 0; v < panel->vertex_count; v++) {
-            const struct cm_draw_vertex *vertex = &panel->vertices[v];
+        for (size_t v = 0; v < panel->vertices.count; v++) {
+            const struct cm_draw_vertex *vertex = &panel->vertices.items[v];
             cm_put_format(to, "n%zu_%zu [fillcolor=\"%s\"%s, label=\"", p, v, fill_of(vertex),
                           vertex->shape == CM_DRAW_OVAL || vertex->shape == CM_DRAW_OUTER
                               ? ", shape=oval"
@@ -330,10 +331,10 @@ void cm_draw_write_dot(struct cm_printer *to, const struct cm_drawing *drawing)
             }
             cm_put_text(to, "\"];\n");
         }
-        for (size_t e = 0; e < panel->edge_count; e++) {
-            cm_put_format(to, "n%zu_%zu -> n%zu_%zu [label=\"", p, panel->edges[e].from, p,
-                          panel->edges[e].to);
-            put_dot_text(to, panel->vertices[panel->edges[e].from].label);
+        for (size_t e = 0; e < panel->edges.count; e++) {
+            cm_put_format(to, "n%zu_%zu -> n%zu_%zu [label=\"", p, panel->edges.items[e].from, p,
+                          panel->edges.items[e].to);
+            put_dot_text(to, panel->vertices.items[panel->edges.items[e].from].label);
             cm_put_text(to, "\"];\n");
         }
         cm_put_text(to, "}\n");

@@ -125,7 +125,7 @@ static void build_whole(struct cm_drawing *drawing, size_t panel, const struct c
 static void add_inner(struct cm_drawing *drawing, const struct cm_outline *graph, const char *title,
                       int *panel_out)
 {
-    if (drawing->panel_count >= PANELS_MAX)
+    if (drawing->panels.count >= PANELS_MAX)
         return;
     const size_t panel = cm_draw_add_panel(drawing, title);
     build_whole(drawing, panel, graph);
@@ -147,9 +147,9 @@ static void link_inner(struct cm_drawing *drawing)
                  CM_DRAW_CUT(f->name, 100));
         add_inner(drawing, drawing->outlines->functions[i], title, &of_function[i]);
     }
-    for (size_t p = 0; p < drawing->panel_count; p++) /* panels are added on the way */
-        for (size_t v = 0; v < drawing->panels[p].vertex_count; v++) {
-            const struct cm_outline_node *of = drawing->panels[p].vertices[v].node;
+    for (size_t p = 0; p < drawing->panels.count; p++) /* panels are added on the way */
+        for (size_t v = 0; v < drawing->panels.items[p].vertices.count; v++) {
+            const struct cm_outline_node *of = drawing->panels.items[p].vertices.items[v].node;
             int first = -1;
 
             if (!of)
@@ -169,7 +169,7 @@ static void link_inner(struct cm_drawing *drawing)
                     add_inner(drawing, of->bodies[a].items[g], title, &made);
                     first = first < 0 ? made : first;
                 }
-            drawing->panels[p].vertices[v].panel = first;
+            drawing->panels.items[p].vertices.items[v].panel = first;
         }
 }
 
@@ -219,12 +219,12 @@ static void build_folded(struct cm_drawing *drawing, struct cm_draw_builder *b)
 
     cm_draw_build_panel(b);
     add_training(drawing);
-    drawing->shown = drawing->panel_count;
+    drawing->shown = drawing->panels.count;
     for (size_t g = 0; g < b->group_count; g++) {
         struct cm_draw_builder part = *b;
 
         panels[g] = -1;
-        if (!drawing->with_inner || drawing->panel_count >= PANELS_MAX || first[g] == first[g + 1])
+        if (!drawing->with_inner || drawing->panels.count >= PANELS_MAX || first[g] == first[g + 1])
             continue;
         part.only = (int)g;
         part.members = members + first[g];
@@ -233,9 +233,10 @@ static void build_folded(struct cm_drawing *drawing, struct cm_draw_builder *b)
         cm_draw_build_panel(&part);
         panels[g] = (int)part.panel;
     }
-    for (size_t v = 0; v < drawing->panels[0].vertex_count; v++)
-        if (drawing->panels[0].vertices[v].shape == CM_DRAW_GROUP)
-            drawing->panels[0].vertices[v].panel = panels[drawing->panels[0].vertices[v].group];
+    for (size_t v = 0; v < drawing->panels.items[0].vertices.count; v++)
+        if (drawing->panels.items[0].vertices.items[v].shape == CM_DRAW_GROUP)
+            drawing->panels.items[0].vertices.items[v].panel =
+                panels[drawing->panels.items[0].vertices.items[v].group];
 }
 
 /* Of the graph, then of algorithms; of several of one name the first counts. */
@@ -302,8 +303,8 @@ void cm_draw_build(struct cm_drawing *drawing, const struct cm_draw_folds *folds
     build_folded(drawing, &b);
     if (drawing->with_inner)
         link_inner(drawing);
-    for (size_t p = 0; p < drawing->panel_count; p++)
-        cm_draw_layout(drawing, &drawing->panels[p]);
+    for (size_t p = 0; p < drawing->panels.count; p++)
+        cm_draw_layout(drawing, &drawing->panels.items[p]);
 }
 
 size_t cm_draw_count(const struct cm_drawing *drawing)
@@ -311,6 +312,6 @@ size_t cm_draw_count(const struct cm_drawing *drawing)
     size_t count = 0;
 
     for (size_t p = 0; p < drawing->shown; p++)
-        count += drawing->panels[p].vertex_count;
+        count += drawing->panels.items[p].vertices.count;
     return count;
 }

@@ -49,15 +49,15 @@ struct layout {
 static void set_ranks(struct layout *l)
 {
     struct cm_draw_panel *panel = l->panel;
-    const size_t n = panel->vertex_count;
+    const size_t n = panel->vertices.count;
     int *earliest = CM_NEW_ARRAY(l->scratch, int, n + 1); /* of what reads a vertex */
     bool *is_read = CM_NEW_ARRAY(l->scratch, bool, n + 1),
          *reads = CM_NEW_ARRAY(l->scratch, bool, n + 1);
     size_t *first = CM_NEW_ARRAY(l->scratch, size_t, n + 2);
-    size_t *by_target = CM_NEW_ARRAY(l->scratch, size_t, panel->edge_count + 1);
+    size_t *by_target = CM_NEW_ARRAY(l->scratch, size_t, panel->edges.count + 1);
 
-    for (size_t e = 0; e < panel->edge_count; e++) {
-        struct cm_draw_edge *edge = &panel->edges[e];
+    for (size_t e = 0; e < panel->edges.count; e++) {
+        struct cm_draw_edge *edge = &panel->edges.items[e];
         if (edge->from > edge->to) {
             const size_t from = edge->from;
             edge->from = edge->to;
@@ -67,26 +67,27 @@ static void set_ranks(struct layout *l)
     }
     for (size_t v = 0; v < n; v++)
         first[v + 1] += first[v];
-    for (size_t e = 0; e < panel->edge_count; e++)
-        by_target[first[panel->edges[e].to]++] = e;
+    for (size_t e = 0; e < panel->edges.count; e++)
+        by_target[first[panel->edges.items[e].to]++] = e;
     for (size_t v = 0, at = 0; v < n; v++)
         for (; at < first[v]; at++) {
-            const struct cm_draw_vertex *from = &panel->vertices[panel->edges[by_target[at]].from];
+            const struct cm_draw_vertex *from =
+                &panel->vertices.items[panel->edges.items[by_target[at]].from];
             reads[v] = true;
-            if (panel->vertices[v].rank <= from->rank)
-                panel->vertices[v].rank = from->rank + 1;
+            if (panel->vertices.items[v].rank <= from->rank)
+                panel->vertices.items[v].rank = from->rank + 1;
         }
     /* What reads nothing stands right above its first reader. */
-    for (size_t e = 0; e < panel->edge_count; e++) {
-        const size_t from = panel->edges[e].from;
-        const int rank = panel->vertices[panel->edges[e].to].rank;
+    for (size_t e = 0; e < panel->edges.count; e++) {
+        const size_t from = panel->edges.items[e].from;
+        const int rank = panel->vertices.items[panel->edges.items[e].to].rank;
         if (!is_read[from] || rank < earliest[from])
             earliest[from] = rank;
         is_read[from] = true;
     }
     for (size_t v = 0; v < n; v++)
         if (!reads[v] && is_read[v])
-            panel->vertices[v].rank = earliest[v] - 1;
+            panel->vertices.items[v].rank = earliest[v] - 1;
 }
 
 /* Bends where edges pass ranks; where that would be too many, long edges go straight. */
@@ -95,9 +96,10 @@ static void add_bends(struct layout *l)
     struct cm_draw_panel *panel = l->panel;
     size_t all = 0;
 
-    for (size_t e = 0; e < panel->edge_count; e++) {
-        struct cm_draw_edge *edge = &panel->edges[e];
-        const int span = panel->vertices[edge->to].rank - panel->vertices[edge->from].rank;
+    for (size_t e = 0; e < panel->edges.count; e++) {
+        struct cm_draw_edge *edge = &panel->edges.items[e];
+        const int span =
+            panel->vertices.items[edge->to].rank - panel->vertices.items[edge->from].rank;
 
         edge->first_bend = all;
         edge->bend_count = span > 1 && all + (size_t)span < BENDS_MAX ? (size_t)span - 1 : 0;
@@ -112,7 +114,7 @@ static size_t step_of(const struct layout *l, const struct cm_draw_edge *edge, s
 {
     return i == 0                 ? edge->from
            : i > edge->bend_count ? edge->to
-                                  : l->panel->vertex_count + edge->first_bend + i - 1;
+                                  : l->panel->vertices.count + edge->first_bend + i - 1;
 }
 
 static void link_points(struct layout *l)
@@ -123,10 +125,10 @@ static void link_points(struct layout *l)
     l->up.first = CM_NEW_ARRAY(l->scratch, size_t, l->count + 2);
     l->down.first = CM_NEW_ARRAY(l->scratch, size_t, l->count + 2);
     for (int pass = 0; pass < 2; pass++) {
-        for (size_t e = 0; e < panel->edge_count; e++)
-            for (size_t i = 0; i <= panel->edges[e].bend_count; i++) {
-                const size_t a = step_of(l, &panel->edges[e], i);
-                const size_t b = step_of(l, &panel->edges[e], i + 1);
+        for (size_t e = 0; e < panel->edges.count; e++)
+            for (size_t i = 0; i <= panel->edges.items[e].bend_count; i++) {
+                const size_t a = step_of(l, &panel->edges.items[e], i);
+                const size_t b = step_of(l, &panel->edges.items[e], i + 1);
                 if (l->points[b].rank != l->points[a].rank + 1)
                     continue; /* a long edge that goes straight */
                 if (pass) {
@@ -159,20 +161,21 @@ static void make_points(struct layout *l)
     struct cm_draw_panel *panel = l->panel;
     size_t bends = 0;
 
-    for (size_t e = 0; e < panel->edge_count; e++)
-        bends += panel->edges[e].bend_count;
-    l->count = panel->vertex_count + bends;
+    for (size_t e = 0; e < panel->edges.count; e++)
+        bends += panel->edges.items[e].bend_count;
+    l->count = panel->vertices.count + bends;
     l->points = CM_NEW_ARRAY(l->scratch, struct point, l->count + 1);
-    for (size_t v = 0; v < panel->vertex_count; v++) {
-        l->points[v] =
-            (struct point){.rank = panel->vertices[v].rank, .half = panel->vertices[v].room / 2};
-        if (panel->vertices[v].rank >= l->rank_count)
-            l->rank_count = panel->vertices[v].rank + 1;
+    for (size_t v = 0; v < panel->vertices.count; v++) {
+        l->points[v] = (struct point){.rank = panel->vertices.items[v].rank,
+                                      .half = panel->vertices.items[v].room / 2};
+        if (panel->vertices.items[v].rank >= l->rank_count)
+            l->rank_count = panel->vertices.items[v].rank + 1;
     }
-    for (size_t e = 0; e < panel->edge_count; e++)
-        for (size_t i = 0; i < panel->edges[e].bend_count; i++)
-            l->points[step_of(l, &panel->edges[e], i + 1)] = (struct point){
-                .rank = panel->vertices[panel->edges[e].from].rank + 1 + (int)i, .is_bend = true};
+    for (size_t e = 0; e < panel->edges.count; e++)
+        for (size_t i = 0; i < panel->edges.items[e].bend_count; i++)
+            l->points[step_of(l, &panel->edges.items[e], i + 1)] = (struct point){
+                .rank = panel->vertices.items[panel->edges.items[e].from].rank + 1 + (int)i,
+                .is_bend = true};
     link_points(l);
 }
 
@@ -425,22 +428,22 @@ static void take_places(struct layout *l)
         left = fmin(left, l->points[p].x - l->points[p].half);
         right = fmax(right, l->points[p].x + l->points[p].half);
     }
-    for (size_t v = 0; v < panel->vertex_count; v++)
-        heights[panel->vertices[v].rank] =
-            fmax(heights[panel->vertices[v].rank], panel->vertices[v].height);
+    for (size_t v = 0; v < panel->vertices.count; v++)
+        heights[panel->vertices.items[v].rank] =
+            fmax(heights[panel->vertices.items[v].rank], panel->vertices.items[v].height);
     for (int r = 0; r < l->rank_count; r++) {
         tops[r] = y;
         y += heights[r] + RANK_GAP;
     }
-    for (size_t v = 0; v < panel->vertex_count; v++) {
-        struct cm_draw_vertex *vertex = &panel->vertices[v];
+    for (size_t v = 0; v < panel->vertices.count; v++) {
+        struct cm_draw_vertex *vertex = &panel->vertices.items[v];
         vertex->x = l->points[v].x - left + MARGIN;
         vertex->y = tops[vertex->rank] + heights[vertex->rank] / 2;
     }
-    for (size_t e = 0; e < panel->edge_count; e++)
-        for (size_t i = 0; i < panel->edges[e].bend_count; i++) {
-            const struct point *p = &l->points[step_of(l, &panel->edges[e], i + 1)];
-            panel->bends[panel->edges[e].first_bend + i] = (struct cm_draw_bend){
+    for (size_t e = 0; e < panel->edges.count; e++)
+        for (size_t i = 0; i < panel->edges.items[e].bend_count; i++) {
+            const struct point *p = &l->points[step_of(l, &panel->edges.items[e], i + 1)];
+            panel->bends[panel->edges.items[e].first_bend + i] = (struct cm_draw_bend){
                 p->x - left + MARGIN, tops[p->rank], tops[p->rank] + heights[p->rank]};
         }
     panel->width = l->count ? right - left + 2 * MARGIN : 2 * MARGIN;
@@ -451,8 +454,8 @@ void cm_draw_layout(struct cm_drawing *drawing, struct cm_draw_panel *panel)
 {
     struct layout l = {.arena = drawing->arena, .scratch = drawing->scratch, .panel = panel};
 
-    for (size_t v = 0; v < panel->vertex_count; v++)
-        measure(&panel->vertices[v]);
+    for (size_t v = 0; v < panel->vertices.count; v++)
+        measure(&panel->vertices.items[v]);
     set_ranks(&l);
     add_bends(&l);
     make_points(&l);

@@ -8,41 +8,32 @@
 
 static struct cm_draw_panel *panel_of(const struct cm_draw_builder *b)
 {
-    return &b->drawing->panels[b->panel];
+    return &b->drawing->panels.items[b->panel];
 }
 
 size_t cm_draw_add_panel(struct cm_drawing *drawing, const char *title)
 {
-    if (drawing->panel_count == drawing->panel_room)
-        drawing->panels = cm_arena_grow(drawing->arena, drawing->panels, &drawing->panel_room,
-                                        sizeof *drawing->panels);
-    drawing->panels[drawing->panel_count] = (struct cm_draw_panel){0};
-    snprintf(drawing->panels[drawing->panel_count].title,
-             sizeof drawing->panels[drawing->panel_count].title, "%s", title);
-    return drawing->panel_count++;
+    struct cm_draw_panel *panel = CM_PUSH(drawing->arena, &drawing->panels);
+
+    *panel = (struct cm_draw_panel){0};
+    snprintf(panel->title, sizeof panel->title, "%s", title);
+    return drawing->panels.count - 1;
 }
 
 static size_t add_vertex(struct cm_draw_builder *b, enum cm_draw_shape shape, struct cm_str title)
 {
     struct cm_draw_panel *panel = panel_of(b);
+    struct cm_draw_vertex *v = CM_PUSH(b->drawing->arena, &panel->vertices);
 
-    if (panel->vertex_count == panel->vertex_room)
-        panel->vertices = cm_arena_grow(b->drawing->arena, panel->vertices, &panel->vertex_room,
-                                        sizeof *panel->vertices);
-    struct cm_draw_vertex *v = &panel->vertices[panel->vertex_count];
     *v = (struct cm_draw_vertex){.shape = shape, .panel = -1, .name = title};
     (shape == CM_DRAW_BOX ? cm_draw_put_text : cm_draw_put_name)(v->title, title);
-    return panel->vertex_count++;
+    return panel->vertices.count - 1;
 }
 
 static void add_edge(struct cm_draw_builder *b, size_t from, size_t to)
 {
-    struct cm_draw_panel *panel = panel_of(b);
-
-    if (panel->edge_count == panel->edge_room)
-        panel->edges =
-            cm_arena_grow(b->drawing->arena, panel->edges, &panel->edge_room, sizeof *panel->edges);
-    panel->edges[panel->edge_count++] = (struct cm_draw_edge){.from = from, .to = to};
+    *CM_PUSH(b->drawing->arena, &panel_of(b)->edges) =
+        (struct cm_draw_edge){.from = from, .to = to};
 }
 
 static int by_ends(const void *a, const void *b)
@@ -59,12 +50,12 @@ static void join_edges(struct cm_draw_panel *panel)
 {
     size_t kept = 0;
 
-    if (panel->edge_count)
-        qsort(panel->edges, panel->edge_count, sizeof *panel->edges, by_ends);
-    for (size_t i = 0; i < panel->edge_count; i++)
-        if (!kept || by_ends(&panel->edges[kept - 1], &panel->edges[i]) != 0)
-            panel->edges[kept++] = panel->edges[i];
-    panel->edge_count = kept;
+    if (panel->edges.count)
+        qsort(panel->edges.items, panel->edges.count, sizeof *panel->edges.items, by_ends);
+    for (size_t i = 0; i < panel->edges.count; i++)
+        if (!kept || by_ends(&panel->edges.items[kept - 1], &panel->edges.items[i]) != 0)
+            panel->edges.items[kept++] = panel->edges.items[i];
+    panel->edges.count = kept;
 }
 
 /* A node without inputs that gives what an attribute holds, and draws nothing at random. */
@@ -167,16 +158,16 @@ static void add_node(struct cm_draw_builder *b, size_t index, size_t *of_group)
         return;
     if (group < 0) {
         const size_t v = add_vertex(b, CM_DRAW_BOX, node->proto->op_type);
-        describe_node(b, node, &panel_of(b)->vertices[v]);
+        describe_node(b, node, &panel_of(b)->vertices.items[v]);
         b->of_node[index] = v + 1;
         return;
     }
     if (!of_group[group]) {
         of_group[group] = add_vertex(b, CM_DRAW_GROUP, cm_str(b->group_names[group])) + 1;
-        panel_of(b)->vertices[of_group[group] - 1].group = group;
+        panel_of(b)->vertices.items[of_group[group] - 1].group = group;
     }
     b->of_node[index] = of_group[group];
-    panel_of(b)->vertices[of_group[group] - 1].node_count++;
+    panel_of(b)->vertices.items[of_group[group] - 1].node_count++;
 }
 
 static void add_nodes(struct cm_draw_builder *b)
@@ -186,11 +177,11 @@ static void add_nodes(struct cm_draw_builder *b)
     for (size_t i = 0; i < b->member_count; i++)
         add_node(b, member(b, i), of_group);
     struct cm_draw_panel *panel = panel_of(b);
-    for (size_t v = 0; v < panel->vertex_count; v++)
-        if (panel->vertices[v].shape == CM_DRAW_GROUP) {
+    for (size_t v = 0; v < panel->vertices.count; v++)
+        if (panel->vertices.items[v].shape == CM_DRAW_GROUP) {
             char text[40];
-            snprintf(text, sizeof text, "%zu nodes", panel->vertices[v].node_count);
-            cm_draw_add_line(&panel->vertices[v], text);
+            snprintf(text, sizeof text, "%zu nodes", panel->vertices.items[v].node_count);
+            cm_draw_add_line(&panel->vertices.items[v], text);
         }
 }
 
@@ -226,7 +217,7 @@ static size_t source_of(struct cm_draw_builder *b, const struct cm_outline_value
         return 0;
     const bool outer = edge->origin != CM_OUTLINE_INPUT;
     const size_t v = add_vertex(b, outer ? CM_DRAW_OUTER : CM_DRAW_OVAL, edge->name);
-    cm_draw_put_type(b->drawing->arena, panel_of(b)->vertices[v].label, edge->info);
+    cm_draw_put_type(b->drawing->arena, panel_of(b)->vertices.items[v].label, edge->info);
     return v + 1;
 }
 
@@ -249,7 +240,7 @@ static void add_value(struct cm_draw_builder *b, const struct cm_outline_value *
     const size_t source = source_of(b, edge, is_read || (edge->is_output && b->only < 0));
     if (!source)
         return;
-    struct cm_draw_vertex *from = &panel_of(b)->vertices[source - 1];
+    struct cm_draw_vertex *from = &panel_of(b)->vertices.items[source - 1];
     if (!from->label[0] && (leaves || from->shape != CM_DRAW_GROUP))
         cm_draw_put_type(b->drawing->arena, from->label, edge->info);
     for (size_t r = 0; r < edge->readers.count; r++) {
@@ -262,7 +253,7 @@ static void add_value(struct cm_draw_builder *b, const struct cm_outline_value *
         const size_t v = add_vertex(b, edge->is_output ? CM_DRAW_OVAL : CM_DRAW_OUTER, edge->name);
         char type[CM_DRAW_TEXT];
         cm_draw_put_type(b->drawing->arena, type, edge->info);
-        cm_draw_add_line(&panel_of(b)->vertices[v], type);
+        cm_draw_add_line(&panel_of(b)->vertices.items[v], type);
         add_edge(b, source - 1, v);
     }
 }
@@ -270,26 +261,26 @@ static void add_value(struct cm_draw_builder *b, const struct cm_outline_value *
 /* Vertices in the order that layout wants: what is read from outside first, results last. */
 static void sort_vertices(struct cm_drawing *drawing, struct cm_draw_panel *panel, size_t nodes)
 {
-    const size_t n = panel->vertex_count;
+    const size_t n = panel->vertices.count;
     size_t *to = CM_NEW_ARRAY(drawing->scratch, size_t, n + 1);
     size_t *ins = CM_NEW_ARRAY(drawing->scratch, size_t, n + 1);
     struct cm_draw_vertex *sorted = CM_NEW_ARRAY(drawing->arena, struct cm_draw_vertex, n + 1);
     size_t at = 0;
 
-    for (size_t e = 0; e < panel->edge_count; e++)
-        ins[panel->edges[e].to]++;
+    for (size_t e = 0; e < panel->edges.count; e++)
+        ins[panel->edges.items[e].to]++;
     for (int pass = 0; pass < 3; pass++)
         for (size_t v = 0; v < n; v++)
             if ((v < nodes ? 1 : ins[v] ? 2 : 0) == pass) {
                 to[v] = at;
-                sorted[at++] = panel->vertices[v];
+                sorted[at++] = panel->vertices.items[v];
             }
-    for (size_t e = 0; e < panel->edge_count; e++) {
-        panel->edges[e].from = to[panel->edges[e].from];
-        panel->edges[e].to = to[panel->edges[e].to];
+    for (size_t e = 0; e < panel->edges.count; e++) {
+        panel->edges.items[e].from = to[panel->edges.items[e].from];
+        panel->edges.items[e].to = to[panel->edges.items[e].to];
     }
-    panel->vertices = sorted;
-    panel->vertex_room = n + 1;
+    panel->vertices.items = sorted;
+    panel->vertices.capacity = n + 1;
 }
 
 static int by_number(const void *a, const void *b)
@@ -326,7 +317,7 @@ static void add_values_of_group(struct cm_draw_builder *b)
 void cm_draw_build_panel(struct cm_draw_builder *b)
 {
     add_nodes(b);
-    const size_t nodes = panel_of(b)->vertex_count;
+    const size_t nodes = panel_of(b)->vertices.count;
     if (b->members)
         add_values_of_group(b);
     for (size_t i = 0; !b->members && i < b->graph->values.count; i++)

@@ -6,6 +6,7 @@
 #ifndef CM_EVALUATE_METRICS_H
 #define CM_EVALUATE_METRICS_H
 
+#include "base/array.h"
 #include "tensor/tensor.h"
 
 struct cm_metrics;
@@ -72,8 +73,8 @@ enum cm_status cm_metrics_result(const struct cm_metrics *metrics, struct cm_are
  * scores of one bin count as equal, which the bound accounts for. */
 
 struct cm_ranking {
-    struct cm_ranked *items; /* sorted bins once binned */
-    size_t count, capacity, most;
+    CM_ARRAY(struct cm_ranked); /* sorted bins once binned; not an arena's */
+    size_t most;
     bool binned;
 };
 

@@ -63,10 +63,11 @@ cm_value cm_graph_add_input(struct cm_graph *graph, struct cm_str name, const st
     struct cm_value_def *def = cm_value_get(graph->module, value);
     def->role = CM_ROLE_INPUT;
     def->fact.type = type;
-    if (graph->n_inputs == graph->inputs_capacity)
-        graph->inputs =
-            cm_arena_grow(arena, graph->inputs, &graph->inputs_capacity, sizeof(cm_value));
-    graph->inputs[graph->n_inputs++] = value;
+    CM_ARRAY(cm_value) inputs = {graph->inputs, graph->n_inputs, graph->inputs_capacity};
+    *CM_PUSH(arena, &inputs) = value;
+    graph->inputs = inputs.items;
+    graph->n_inputs = inputs.count;
+    graph->inputs_capacity = inputs.capacity;
     return value;
 }
 

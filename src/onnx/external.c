@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "onnx/external.h"
 
+#include "base/array.h"
 #include "base/file.h"
 #include "base/memory.h"
 
@@ -21,8 +22,7 @@ struct cm_external_files {
     char *folder;         /* owned, with everything else here: opening a file needs no arena */
     unsigned flags;
     bool copy;
-    struct entry *entries; /* sorted by location */
-    size_t count, capacity;
+    CM_ARRAY(struct entry);         /* sorted by location */
     const struct cm_mapping *model; /* borrowed; NULL: none */
 };
 
@@ -56,7 +56,7 @@ struct cm_mapped_ranges cm_external_ranges(struct cm_arena *arena,
     pthread_mutex_lock(lock);
     ranges.items[0] = range_of(files->model);
     for (size_t i = 0; i < count; i++)
-        ranges.items[ranges.count++] = range_of(&files->entries[i].mapping);
+        ranges.items[ranges.count++] = range_of(&files->items[i].mapping);
     pthread_mutex_unlock(lock);
     return ranges;
 }
@@ -68,7 +68,7 @@ void cm_external_forget(const struct cm_external_files *files, const void *bytes
     cm_mapped_forget(&own, 1, bytes, size);
     pthread_mutex_lock(lock_of(files));
     for (size_t i = 0; i < files->count; i++) {
-        const struct cm_str range = range_of(&files->entries[i].mapping);
+        const struct cm_str range = range_of(&files->items[i].mapping);
         cm_mapped_forget(&range, 1, bytes, size);
     }
     pthread_mutex_unlock(lock_of(files));
@@ -121,10 +121,10 @@ static void free_files(void *what)
     struct cm_external_files *files = what;
 
     for (size_t i = 0; i < files->count; i++) {
-        cm_mapping_release(&files->entries[i].mapping);
-        cm_free((char *)(uintptr_t)files->entries[i].location.data);
+        cm_mapping_release(&files->items[i].mapping);
+        cm_free((char *)(uintptr_t)files->items[i].location.data);
     }
-    cm_free(files->entries);
+    cm_free(files->items);
     pthread_mutex_destroy(&files->lock);
     *files = (struct cm_external_files){0};
 }
@@ -150,7 +150,7 @@ static size_t search(const struct cm_external_files *files, struct cm_str locati
 
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        if (cm_str_compare(files->entries[middle].location, location) < 0)
+        if (cm_str_compare(files->items[middle].location, location) < 0)
             low = middle + 1;
         else
             high = middle;
@@ -160,7 +160,7 @@ static size_t search(const struct cm_external_files *files, struct cm_str locati
 
 static bool is_at(const struct cm_external_files *files, size_t at, struct cm_str location)
 {
-    return at < files->count && cm_str_equal(files->entries[at].location, location);
+    return at < files->count && cm_str_equal(files->items[at].location, location);
 }
 
 static enum cm_status open_file(const struct cm_external_files *files, struct cm_str location,
@@ -193,10 +193,10 @@ static enum cm_status make_room(struct cm_external_files *files, struct cm_error
     if (files->count < files->capacity)
         return CM_OK;
     const size_t capacity = files->capacity ? 2 * files->capacity : 8;
-    struct entry *entries = cm_realloc(files->entries, capacity * sizeof *entries);
+    struct entry *entries = cm_realloc(files->items, capacity * sizeof *entries);
     if (!entries)
         return no_memory(err);
-    files->entries = entries;
+    files->items = entries;
     files->capacity = capacity;
     return CM_OK;
 }
@@ -223,9 +223,8 @@ static enum cm_status add(struct cm_external_files *files, size_t at, struct cm_
         cm_free(copy);
         return status;
     }
-    memmove(files->entries + at + 1, files->entries + at,
-            (files->count - at) * sizeof *files->entries);
-    files->entries[at] = entry;
+    memmove(files->items + at + 1, files->items + at, (files->count - at) * sizeof *files->items);
+    files->items[at] = entry;
     files->count++;
     return CM_OK;
 }
@@ -244,7 +243,7 @@ enum cm_status cm_external_file(struct cm_external_files *files, struct cm_str l
     const enum cm_status status =
         is_at(files, at, location) ? CM_OK : add(files, at, location, err);
     if (status == CM_OK)
-        *out = describe(&files->entries[at]);
+        *out = describe(&files->items[at]);
     pthread_mutex_unlock(&files->lock);
     return status;
 }

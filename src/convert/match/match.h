@@ -51,6 +51,12 @@ struct cm_match_element {
     int64_t from, to;
 };
 
+struct cm_match_read {
+    size_t node; /* of the graph */
+    int operand;
+    size_t next; /* index + 1 of another reading of the same value; 0: none */
+};
+
 struct cm_matching {
     struct cm_arena *arena;
     struct cm_model_file *file;
@@ -63,14 +69,7 @@ struct cm_matching {
     struct cm_map spelled;                    /* as source_keys, in words alone; see there */
     struct cm_map makers;                     /* values to the number of their node + 1 */
     struct cm_map readers;                    /* values to index + 1 in reads */
-    struct cm_match_reads {
-        struct cm_match_read {
-            size_t node; /* of the graph */
-            int operand;
-            size_t next; /* index + 1 of another reading of the same value; 0: none */
-        } * items;
-        size_t count, capacity;
-    } reads;
+    CM_ARRAY(struct cm_match_read) reads;
     struct cm_saved_reader reader;
     struct cm_match_element *elements;    /* room for those that are compared */
     const struct cm_match_target *loaded; /* whose values are at hand; NULL: nobody's */

@@ -142,7 +142,7 @@ static void read_schedule(const struct prepared *p, struct cm_saved *saved, doub
         phase.length = span;
     }
     phases[saved->schedule.count++] = phase;
-    saved->schedule.phases = phases;
+    saved->schedule.items = phases;
     saved->schedule_known = CM_SCHEDULE_KNOWN;
 }
 

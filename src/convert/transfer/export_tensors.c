@@ -10,6 +10,11 @@
 #include "onnx/external.h"
 #include "onnx/tensor_data.h"
 
+struct state {
+    struct cm_held_slot slot;
+    struct cm_saved_tensor *tensor;
+};
+
 /* An initializer of the inference graph. */
 struct holder {
     struct cm_tensor_proto *proto;
@@ -18,13 +23,12 @@ struct holder {
     struct cm_saved_tensor *tensor;
     bool is_moved;   /* training updates it */
     bool is_trained; /* a group has it */
-    struct {
-        struct state {
-            struct cm_held_slot slot;
-            struct cm_saved_tensor *tensor;
-        } * items;
-        size_t count, capacity;
-    } states;
+    CM_ARRAY(struct state) states;
+};
+
+struct use {
+    struct holder *holder;
+    const struct cm_part *part;
 };
 
 /* A tensor of the framework, and where its parts are. */
@@ -33,13 +37,7 @@ struct source {
     struct cm_shape shape;
     bool is_alias;  /* the optimizer knows it by another name */
     uint64_t place; /* in the network's own list, from 1; 0: it is not listed */
-    struct {
-        struct use {
-            struct holder *holder;
-            const struct cm_part *part;
-        } * items;
-        size_t count, capacity;
-    } uses;
+    CM_ARRAY(struct use) uses;
 };
 
 struct gather {

@@ -88,7 +88,7 @@ static void reorder_phases(struct cm_importing *in, const size_t *from)
     const size_t count = saved->groups.count;
 
     for (size_t p = 0; p < saved->schedule.count; p++) {
-        struct cm_phase *phase = &saved->schedule.phases[p];
+        struct cm_phase *phase = &saved->schedule.items[p];
         const double **const lists[] = {&phase->from, &phase->to};
 
         for (size_t l = 0; l < 2; l++) {

@@ -63,8 +63,8 @@ static struct cm_phase *add_phase(struct cm_importing *in, enum cm_phase_shape s
     struct cm_phase *phases = CM_NEW_ARRAY(in->arena, struct cm_phase, schedule->count + 1);
 
     if (schedule->count)
-        memcpy(phases, schedule->phases, schedule->count * sizeof *phases);
-    schedule->phases = phases;
+        memcpy(phases, schedule->items, schedule->count * sizeof *phases);
+    schedule->items = phases;
     schedule->capacity = schedule->count + 1;
     phases[schedule->count] = (struct cm_phase){.shape = shape, .first = first, .length = length};
     return &phases[schedule->count++];

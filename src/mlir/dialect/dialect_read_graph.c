@@ -21,11 +21,8 @@ struct graph_reading {
         *initializers; /* a list of what is said of each; NULL: nothing is */
     size_t n_initializers;
     struct inputs arguments;
-    struct {
-        struct cm_value_info_proto *items;
-        int64_t *places;
-        size_t count, capacity, places_capacity;
-    } given; /* inputs that initializers give the value of */
+    CM_ARRAY(struct cm_value_info_proto) given; /* inputs that initializers give the value of */
+    CM_ARRAY(int64_t) places;                   /* of these among the inputs */
     CM_ARRAY(struct cm_node_proto) nodes;
     CM_ARRAY(struct cm_tensor_proto) tensors;
     CM_ARRAY(struct cm_sparse_proto) sparse;
@@ -124,10 +121,7 @@ static enum cm_status note_input(struct graph_reading *g, const struct cm_dialec
     if (!place)
         return CM_OK;
     CM_TRY(cm_dialect_read_int(r, place, &index));
-    if (g->given.count == g->given.places_capacity)
-        g->given.places = cm_arena_grow(r->arena, g->given.places, &g->given.places_capacity,
-                                        sizeof *g->given.places);
-    g->given.places[g->given.count] = index;
+    *CM_PUSH(r->arena, &g->places) = index;
     struct cm_value_info_proto *const value = CM_PUSH(r->arena, &g->given);
     *value = (struct cm_value_info_proto){0};
     if (declared)
@@ -337,7 +331,7 @@ static enum cm_status join_inputs(struct graph_reading *g)
     size_t next = 0;
 
     for (size_t i = 0; i < g->given.count; i++) {
-        const int64_t place = g->given.places[i];
+        const int64_t place = g->places.items[i];
         if (place < 0 || (uint64_t)place >= count || used[place])
             return cm_dialect_refuse(r, g->initializers->at, CM_BAD_MODEL,
                                      "%lld is not a free place among %zu inputs", (long long)place,

@@ -308,12 +308,13 @@ static const struct cm_tensor *single_constant(struct cm_mlir_lowering *l, cm_va
 }
 
 /* Names of elements of values in a region's body. */
+struct element_name {
+    cm_value value;
+    struct cm_str name;
+};
+
 struct element_names {
-    struct element_name {
-        cm_value value;
-        struct cm_str name;
-    } * items;
-    size_t count, capacity;
+    CM_ARRAY(struct element_name);
 };
 
 static struct cm_str element_of(struct cm_mlir_lowering *l, struct element_names *names,

@@ -28,6 +28,11 @@ struct cm_mlir_asked {
     const struct cm_tensor *tensor;
 };
 
+struct cm_mlir_stream {
+    uint32_t stream;
+    size_t word;
+};
+
 struct cm_mlir_lowering {
     struct cm_module *module;
     struct cm_arena *arena;
@@ -45,13 +50,7 @@ struct cm_mlir_lowering {
     CM_ARRAY(struct cm_mlir_finish) finishes; /* functions that kernels call */
     bool *is_finished;        /* by value: a kernel computes it together with what it is made of */
     CM_ARRAY(int64_t) random; /* first words of the random state */
-    struct {
-        struct cm_mlir_stream {
-            uint32_t stream;
-            size_t word;
-        } * items;
-        size_t count, capacity;
-    } streams; /* nodes that have a place in it */
+    CM_ARRAY(struct cm_mlir_stream) streams; /* nodes that have a place in it */
     CM_ARRAY(struct cm_mlir_panels) panels;
     size_t n_uses; /* of templates: each has a prefix of its own */
     bool is_told;  /* why a body cannot be lowered, and so the node it belongs to */

@@ -372,8 +372,8 @@ static const struct cm_plan *plan_of_flags(struct cm_preparation *p, const struc
     if (o->schedule == CM_SCHEDULE_CONSTANT || o->schedule == CM_SCHEDULE_PLATEAU)
         return plan;
     plan->schedule.count = 1;
-    plan->schedule.phases = CM_NEW(p->arena, struct cm_phase);
-    plan->schedule.phases[0] = (struct cm_phase){
+    plan->schedule.items = CM_NEW(p->arena, struct cm_phase);
+    plan->schedule.items[0] = (struct cm_phase){
         .shape = shapes[o->schedule],
         .length = (double)(p->schedule_steps - (o->schedule == CM_SCHEDULE_STEP ? 0 : p->warmup)),
         .factor = o->schedule_factor,
@@ -440,10 +440,10 @@ static void check_phases(struct cm_preparation *p, const struct cm_plan *plan)
     const struct cm_rate_schedule *schedule = &plan->schedule;
 
     for (size_t i = 0; i < schedule->count; i++) {
-        const struct cm_phase *phase = &schedule->phases[i];
+        const struct cm_phase *phase = &schedule->items[i];
         const double least = phase->shape == CM_PHASE_LOG ? 1 : 0;
 
-        if (i ? phase->first <= schedule->phases[i - 1].first : phase->first != 0)
+        if (i ? phase->first <= schedule->items[i - 1].first : phase->first != 0)
             cm_preparation_block(p, "schedule: phase %zu begins at step %lld, expected %s", i,
                                  (long long)phase->first, i ? "a later one than that before" : "0");
         if (phase->shape != CM_PHASE_CONSTANT && phase->shape != CM_PHASE_TABLE &&

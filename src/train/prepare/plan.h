@@ -5,6 +5,7 @@
 #ifndef CM_TRAIN_PLAN_H
 #define CM_TRAIN_PLAN_H
 
+#include "base/array.h"
 #include "base/text.h"
 #include "training_rules.h" /* enum cm_update_rule, by the files in data/training/optimizers/ */
 
@@ -80,8 +81,7 @@ struct cm_phase {
 
 /* One list of phases; position = training.step + offset. None: each group's lr, constant. */
 struct cm_rate_schedule {
-    struct cm_phase *phases;
-    size_t count, capacity;
+    CM_ARRAY(struct cm_phase); /* of phases */
     int64_t offset;
 };
 

@@ -290,13 +290,13 @@ static cm_value rates(struct cm_updating *u)
 
     for (size_t i = 0; i < count; i++) {
         struct phase phase = {
-            .u = u, .is = schedule->count ? &schedule->phases[i] : &alone, .number = i};
+            .u = u, .is = schedule->count ? &schedule->items[i] : &alone, .number = i};
         by_phase[i] = rate_of(&phase, position);
     }
     cm_value rate = by_phase[count - 1];
     for (size_t i = count - 1; i-- > 0;) {
         const struct phase next = {.u = u, .number = i + 1};
-        const double end = (double)schedule->phases[i + 1].first;
+        const double end = (double)schedule->items[i + 1].first;
         const cm_value is_before =
             CM_STEP_TERM(u, "before", "Less", position, constant(&next, "first", end));
         rate = cm_emit(u->p, "Where", is_before, by_phase[i], rate);

@@ -29,7 +29,7 @@ static struct cm_saved *example(struct cm_arena *arena)
     static const double from = 0.5, to = 0.125;
     static struct cm_phase linear = {
         .shape = CM_PHASE_LINEAR, .length = 14, .from = &from, .to = &to};
-    saved->schedule = (struct cm_rate_schedule){.phases = &linear, .count = 1};
+    saved->schedule = (struct cm_rate_schedule){.items = &linear, .count = 1};
     saved->schedule_known = CM_SCHEDULE_KNOWN;
     saved->schedule_name = CM_STR("WarmupDecayLR");
     saved->clip = (struct cm_plan_clip){CM_CLIP_VALUE, 2};
@@ -63,7 +63,7 @@ static void round_trip(struct cm_arena *arena)
     CHECK_INT(saved->schedule_known, CM_SCHEDULE_KNOWN);
     CHECK_STR(saved->schedule_name, "WarmupDecayLR");
     CHECK_INT(saved->schedule.count, 1);
-    CHECK(saved->schedule.phases[0].length == 14 && saved->schedule.phases[0].to[0] == 0.125);
+    CHECK(saved->schedule.items[0].length == 14 && saved->schedule.items[0].to[0] == 0.125);
     CHECK(saved->clip.kind == CM_CLIP_VALUE && saved->clip.limit == 2);
     CHECK_INT(saved->accumulate, 4);
     CHECK_INT(saved->missing.count, 0);

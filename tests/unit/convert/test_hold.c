@@ -42,7 +42,7 @@ static struct cm_saved *some_training(struct cm_arena *arena)
     saved->accumulate = 4;
     saved->schedule_known = CM_SCHEDULE_KNOWN;
     saved->schedule_name = CM_STR("CosineAnnealingLR");
-    saved->schedule = (struct cm_rate_schedule){.phases = &phase, .count = 1};
+    saved->schedule = (struct cm_rate_schedule){.items = &phase, .count = 1};
     struct cm_saved_group *group = cm_saved_add_group(saved);
     group->settings.lr = 0.1;
     group->settings.decoupled = 1;
@@ -64,7 +64,7 @@ static void check_same(const struct cm_saved *back)
           back->groups.items[0].settings.decoupled == 1);
     CHECK_STR(back->groups.items[0].names.items[0], "fc.weight");
     CHECK_INT(back->schedule.count, 1);
-    CHECK(back->schedule.phases[0].from[0] == 0.1 && back->schedule.phases[0].length == 30);
+    CHECK(back->schedule.items[0].from[0] == 0.1 && back->schedule.items[0].length == 30);
     CHECK_STR(back->schedule_name, "CosineAnnealingLR");
 }
 

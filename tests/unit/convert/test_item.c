@@ -140,7 +140,7 @@ static void settings(struct cm_arena *arena)
          .is_stepped = true,
          .from = from},
     };
-    const struct cm_rate_schedule schedule = {.phases = phases, .count = 2, .offset = -1};
+    const struct cm_rate_schedule schedule = {.items = phases, .count = 2, .offset = -1};
     struct cm_plan_group group = CM_PLAN_GROUP, read = CM_PLAN_GROUP;
     struct cm_rate_schedule back;
     struct cm_error err;
@@ -156,7 +156,7 @@ static void settings(struct cm_arena *arena)
     CHECK_STRING(cm_item_json(arena, cm_schedule_item(arena, &back, 2), 0).data,
                  cm_item_json(arena, item, 0).data);
     CHECK_INT(back.offset, -1);
-    CHECK(back.phases[1].is_stepped && back.phases[1].from[1] == 0.2 && !back.phases[1].to);
+    CHECK(back.items[1].is_stepped && back.items[1].from[1] == 0.2 && !back.items[1].to);
     CHECK_FAILS(cm_schedule_from_item(arena, item, 3, &back, &err), CM_BAD_MODEL, &err,
                 "one a group");
 }

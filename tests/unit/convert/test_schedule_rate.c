@@ -12,7 +12,7 @@ static bool is_near(double actual, double expected)
 
 static double rate(struct cm_phase *phases, size_t count, int64_t position)
 {
-    const struct cm_rate_schedule schedule = {.phases = phases, .count = count};
+    const struct cm_rate_schedule schedule = {.items = phases, .count = count};
 
     return cm_schedule_rate(&schedule, 1, 0, position);
 }

@@ -213,7 +213,7 @@ static void back(struct cm_arena *arena)
                    "\"initial_accumulator_value\": 0, \"params\": [0, 1]}]",
                    net, 2, "sum", steps);
     CHECK_INT(saved->schedule_known, CM_SCHEDULE_KNOWN);
-    CHECK_INT(saved->schedule.phases[0].shape, CM_PHASE_INVERSE);
+    CHECK_INT(saved->schedule.items[0].shape, CM_PHASE_INVERSE);
     for (int by_name = 0; by_name < 2; by_name++) {
         const struct cm_item *item = cm_torch_optimizer_item(arena, saved, by_name);
         struct cm_saved *again = with_weights(arena, net, 2);
@@ -224,7 +224,7 @@ static void back(struct cm_arena *arena)
         CHECK_INT(again->step, 4);
         CHECK_STR(again->groups.items[0].names.items[1], "b");
         CHECK(again->groups.items[0].settings.lr == 0.1);
-        CHECK(again->schedule.phases[0].factor == 0.01);
+        CHECK(again->schedule.items[0].factor == 0.01);
         CHECK(find_saved(again, CM_SAVED_SLOT, CM_STR("b"), "sum") != NULL);
     }
     CHECK(cm_torch_schedule_item(arena, saved) == NULL);

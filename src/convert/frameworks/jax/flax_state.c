@@ -40,6 +40,12 @@ static const struct {
     {"prng_key", RANDOM},
 };
 
+struct deferred {
+    struct cm_item *kept;
+    const struct cm_item *state;
+    struct cm_str path;
+};
+
 struct taking {
     struct cm_saved *saved;
     struct cm_arena *arena;
@@ -47,14 +53,7 @@ struct taking {
     struct cm_str prefix; /* of the weights: "params/" */
     bool has_params;
     size_t visited;
-    struct {
-        struct deferred {
-            struct cm_item *kept;
-            const struct cm_item *state;
-            struct cm_str path;
-        } * items;
-        size_t count, capacity;
-    } optimizers; /* taken when the weights are known */
+    CM_ARRAY(struct deferred) optimizers; /* taken when the weights are known */
     struct cm_error *err;
 };
 

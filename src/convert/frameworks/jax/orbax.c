@@ -88,6 +88,12 @@ static int recognize(struct cm_saved_place *place)
     return roots.count ? 2 : 0;
 }
 
+struct array {
+    struct cm_str name;
+    struct cm_saved_tensor *tensor;
+    bool used;
+};
+
 /* ---- arrays of one folder ---- */
 
 struct store {
@@ -97,14 +103,7 @@ struct store {
     bool is_ocdbt;
     struct cm_zarr_store zarr;
     struct cm_map arrays; /* name -> 1 + number of its tensor */
-    struct {
-        struct array {
-            struct cm_str name;
-            struct cm_saved_tensor *tensor;
-            bool used;
-        } * items;
-        size_t count, capacity;
-    } list;
+    CM_ARRAY(struct array) list;
 };
 
 static enum cm_status get(void *arg, struct cm_str key, bool *found, struct cm_str *bytes,

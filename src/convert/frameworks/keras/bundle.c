@@ -49,6 +49,10 @@ struct row {
     CM_ARRAY(struct cm_str) slices; /* encoded */
 };
 
+struct shard {
+    struct cm_str bytes, file;
+};
+
 struct reading {
     struct cm_arena *arena;
     struct cm_saved_place *place;
@@ -56,13 +60,8 @@ struct reading {
     struct cm_bundle *bundle;
     CM_ARRAY(struct row) rows;
     struct cm_map keys;
-    struct {
-        struct shard {
-            struct cm_str bytes, file;
-        } * items; /* those that a row lies in: the header may say any number */
-        size_t count, capacity;
-    } shards;
-    struct cm_map shard_of; /* number to place in shards */
+    CM_ARRAY(struct shard) shards; /* those that a row lies in: the header may say any number */
+    struct cm_map shard_of;        /* number to place in shards */
     bool has_header;
 };
 

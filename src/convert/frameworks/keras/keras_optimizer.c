@@ -223,7 +223,7 @@ static void take_schedule(struct cm_saved *saved, const struct cm_item *rate,
         return;
     }
     if (isnan(group->initial_lr))
-        group->initial_lr = saved->schedule.phases[0].from[0];
+        group->initial_lr = saved->schedule.items[0].from[0];
     if (saved->step >= 0)
         group->lr = cm_schedule_rate(&saved->schedule, 1, 0, saved->step);
 }

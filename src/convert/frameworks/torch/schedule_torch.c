@@ -264,7 +264,7 @@ static bool sequential_lr(struct reading *reading, const struct cm_item *state)
                 return false;
             reading->begin = begin + (int64_t)at;
         }
-        while (out->count && out->phases[out->count - 1].first >= reading->begin && i > 0)
+        while (out->count && out->items[out->count - 1].first >= reading->begin && i > 0)
             out->count--;
         if (!read_schedule(reading, cm_item_at(parts, i)))
             return false;
@@ -395,7 +395,7 @@ bool cm_torch_is_schedule(const struct cm_item *item)
 static bool is_sound(const struct cm_rate_schedule *schedule, size_t groups)
 {
     for (size_t i = 0; i < schedule->count; i++) {
-        const struct cm_phase *phase = &schedule->phases[i];
+        const struct cm_phase *phase = &schedule->items[i];
         bool fine = isfinite(phase->length) && phase->length >= 0 && isfinite(phase->factor);
 
         for (size_t k = 0; k < groups; k++)

@@ -37,8 +37,8 @@ static struct cm_item *group_item(struct cm_arena *arena, const struct cm_saved 
     struct cm_item *item = cm_item_new(arena, CM_ITEM_MAP);
     struct cm_item *names = cm_item_new(arena, CM_ITEM_LIST);
 
-    if (cm_torch_decays_itself(saved) && saved->schedule.phases[0].from)
-        now.lr = saved->schedule.phases[0].from[number];
+    if (cm_torch_decays_itself(saved) && saved->schedule.items[0].from)
+        now.lr = saved->schedule.items[0].from[number];
     cm_torch_put_settings(arena, saved, &now, item);
     if (!isnan(group->settings.initial_lr))
         cm_item_put(arena, item, "initial_lr", cm_item_real(arena, group->settings.initial_lr));

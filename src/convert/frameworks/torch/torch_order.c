@@ -137,13 +137,17 @@ struct module {
     struct ranked *ranked; /* room for its members, of one walk */
 };
 
+/* Ranks of the names, in one order. */
+struct turn {
+    size_t ranks[NAMES_MAX];
+};
+
 /* Modules whose paths differ in numbers only are made alike. */
 struct kind {
     CM_ARRAY(struct cm_str) names; /* of modules in it that are no numbers */
     struct cm_str called;          /* the last name of its path */
     const char *row;               /* of more names than are tried in several orders; NULL: none */
-    size_t (*turns)[NAMES_MAX];    /* ranks of the names, one row per order; the first is usual */
-    size_t n_turns, capacity;
+    CM_ARRAY(struct turn) turns;   /* one per order; the first is usual */
     bool is_usual, is_cut;
 };
 
@@ -271,12 +275,10 @@ static void add_turns(struct cm_arena *arena, struct kind *kind, size_t *ranks, 
 {
     const size_t count = kind->names.count;
 
-    if (kind->n_turns > TURNS_MAX)
+    if (kind->turns.count > TURNS_MAX)
         return;
     if (place == count) {
-        if (kind->n_turns == kind->capacity)
-            kind->turns = cm_arena_grow(arena, kind->turns, &kind->capacity, sizeof *kind->turns);
-        memcpy(kind->turns[kind->n_turns++], ranks, sizeof *kind->turns);
+        memcpy(CM_PUSH(arena, &kind->turns)->ranks, ranks, sizeof kind->turns.items->ranks);
         return;
     }
     for (size_t i = 0; i < count; i++) {
@@ -293,11 +295,9 @@ static void add_turns(struct cm_arena *arena, struct kind *kind, size_t *ranks, 
 
 static void add_turn(struct cm_arena *arena, struct kind *kind, const struct ranked *ranked)
 {
-    if (kind->n_turns == kind->capacity)
-        kind->turns = cm_arena_grow(arena, kind->turns, &kind->capacity, sizeof *kind->turns);
+    size_t *const turn = CM_PUSH(arena, &kind->turns)->ranks;
     for (size_t i = 0; i < kind->names.count; i++)
-        kind->turns[kind->n_turns][ranked[i].which] = i;
-    kind->n_turns++;
+        turn[ranked[i].which] = i;
 }
 
 static void decide(struct cm_arena *arena, struct kind *kind)
@@ -319,7 +319,7 @@ static void decide(struct cm_arena *arena, struct kind *kind)
             return;
         add_turn(arena, kind, ranked);
     }
-    if (kind->n_turns)
+    if (kind->turns.count)
         return;
     for (size_t i = 0; i < count; i++)
         ranked[i] = (struct ranked){guess(kind->names.items[i], &kind->is_usual), i};
@@ -332,7 +332,7 @@ static void decide(struct cm_arena *arena, struct kind *kind)
     }
     add_turn(arena, kind, ranked);
     add_turns(arena, kind, ranks, 0, 0);
-    kind->is_cut = kind->n_turns > TURNS_MAX;
+    kind->is_cut = kind->turns.count > TURNS_MAX;
 }
 
 /* ---- the tree ---- */
@@ -427,7 +427,7 @@ struct cm_torch_order *cm_torch_order_new(struct cm_arena *arena,
         struct kind *kind = &order->kinds.items[i];
         decide(arena, kind);
         order->is_usual = order->is_usual && kind->is_usual;
-        order->turns *= kind->n_turns ? kind->n_turns : 1;
+        order->turns *= kind->turns.count ? kind->turns.count : 1;
         if (kind->is_cut || order->turns > TURNS_MAX || order->turns > WORK_MAX / (count + 1))
             order->turns = 0;
     }
@@ -471,8 +471,8 @@ static size_t rank_members(const struct cm_torch_order *order, const struct modu
             continue;
         if (modules && is_number(member->name))
             (void)split_number(member->name, &key);
-        else if (modules && kind->n_turns)
-            key = (int64_t)kind->turns[order->now[module->kind]][member->rank];
+        else if (modules && kind->turns.count)
+            key = (int64_t)kind->turns.items[order->now[module->kind]].ranks[member->rank];
         else if (row)
             key = place_in(row, member->name);
         else if (modules || !recurrent_place(member->name, &key))
@@ -507,7 +507,7 @@ void cm_torch_order_get(const struct cm_torch_order *order, size_t turn,
     size_t count = 0;
 
     for (size_t i = 0; i < order->kinds.count; i++) {
-        const size_t n = order->kinds.items[i].n_turns;
+        const size_t n = order->kinds.items[i].turns.count;
         order->now[i] = n && order->turns ? turn % n : 0;
         turn /= n && order->turns ? n : 1;
     }

@@ -117,7 +117,7 @@ static const struct cm_item *constant_item(struct cm_arena *arena, const struct 
     if (cm_str_is(value, "false"))
         return cm_item_bool(arena, false);
     if (cm_str_is(value, "schedule"))
-        number = cm_torch_decays_itself(saved) ? saved->schedule.phases[0].factor : 0;
+        number = cm_torch_decays_itself(saved) ? saved->schedule.items[0].factor : 0;
     else
         (void)cm_str_to_double(value, &number);
     return cm_item_real(arena, number);
@@ -197,5 +197,5 @@ struct cm_str cm_torch_decay_key(enum cm_update_rule rule)
 bool cm_torch_decays_itself(const struct cm_saved *saved)
 {
     return cm_torch_decay_key(saved->rule).size && saved->schedule.count == 1 &&
-           saved->schedule.phases[0].shape == CM_PHASE_INVERSE;
+           saved->schedule.items[0].shape == CM_PHASE_INVERSE;
 }
