@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 USERS = ("src", "cli", "tools", "bench", "data", "cmake")
 DECLARED = re.compile(r"\b(cm_\w+)\s*\(")
 WORD = re.compile(r"\bcm_\w+")
+PASTED = re.compile(r"\bcm_(?:\w*##)+\w*")  # cm_##name##_floats
 BASELINE = ROOT / "data/exports.baseline"
 STRING_OR_COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|/\*.*?\*/|//[^\n]*', re.S)
 
@@ -47,12 +48,20 @@ def declarations(text):
 
 def users():
     """By name: the files that mention it."""
-    found = defaultdict(set)
+    found, pasted = defaultdict(set), defaultdict(set)
     for folder in USERS:
         for path in (ROOT / folder).rglob("*"):
             if path.is_file() and path.suffix in (".c", ".h", ".inc", ".py", ".cpp", ".cmake", ".txt", ".list", ".td"):
-                for name in set(WORD.findall(text_of(path))):
+                text = text_of(path)
+                for name in set(WORD.findall(text)):
                     found[name].add(path)
+                for pattern in PASTED.findall(text):
+                    parts = pattern.split("##")  # parameters stand between fixed parts
+                    pasted[re.compile(parts[0] + r"\w+" + (parts[-1] if len(parts) > 2 else ""))].add(path)
+    for pattern, paths in pasted.items():
+        for name in found:
+            if pattern.fullmatch(name):
+                found[name] |= paths
     return found
 
 

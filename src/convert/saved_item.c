@@ -15,22 +15,22 @@ static const char *const phases[] = {"constant", "linear", "cosine", "exponentia
 static const char *const roles[] = {"weight",  "buffer", "master", "slot",
                                     "average", "random", "other"};
 
-#define WORDS(what, type, list)                                                                    \
-    const char *cm_##what##_name(type number)                                                      \
+#define WORDS(scope, name_of, named, type, list)                                                   \
+    scope const char *name_of(type number)                                                         \
     {                                                                                              \
         return (size_t)number < CM_COUNT(list) ? (list)[number] : NULL;                            \
     }                                                                                              \
-    int cm_##what##_named(struct cm_str word)                                                      \
+    scope int named(struct cm_str word)                                                            \
     {                                                                                              \
         for (size_t i = 0; i < CM_COUNT(list); i++)                                                \
             if (cm_str_is(word, (list)[i]))                                                        \
                 return (int)i;                                                                     \
         return -1;                                                                                 \
     }
-WORDS(arithmetic, enum cm_arithmetic, arithmetics)
-WORDS(clip, enum cm_clip_kind, clips)
-WORDS(phase, enum cm_phase_shape, phases)
-WORDS(role, enum cm_saved_role, roles)
+WORDS(extern, cm_arithmetic_name, cm_arithmetic_named, enum cm_arithmetic, arithmetics)
+WORDS(extern, cm_clip_name, cm_clip_named, enum cm_clip_kind, clips)
+WORDS(static, phase_name, phase_named, enum cm_phase_shape, phases)
+WORDS(extern, cm_role_name, cm_role_named, enum cm_saved_role, roles)
 
 const char *cm_rule_name(enum cm_update_rule rule)
 {
@@ -116,7 +116,7 @@ struct cm_item *cm_schedule_item(struct cm_arena *arena, const struct cm_rate_sc
         const struct cm_phase *phase = &schedule->items[i];
         struct cm_item *map = cm_item_new(arena, CM_ITEM_MAP);
 
-        cm_item_put(arena, map, "shape", cm_item_text(arena, cm_str(cm_phase_name(phase->shape))));
+        cm_item_put(arena, map, "shape", cm_item_text(arena, cm_str(phase_name(phase->shape))));
         cm_item_put(arena, map, "first", cm_item_int(arena, phase->first));
         if (phase->length != 0)
             cm_item_put(arena, map, "length", cm_item_real(arena, phase->length));
@@ -165,7 +165,7 @@ static enum cm_status read_phase(struct cm_arena *arena, const struct cm_item *m
     const struct cm_str word = cm_item_get_text(map, "shape");
     size_t count;
 
-    const int shape = cm_phase_named(word);
+    const int shape = phase_named(word);
     if (shape < 0)
         return cm_fail(err, CM_BAD_MODEL, "a phase of a schedule has no shape '%.*s'",
                        CM_STR_FMT(word));

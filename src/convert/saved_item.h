@@ -9,12 +9,10 @@
 const char *cm_rule_name(enum cm_update_rule rule);
 const char *cm_arithmetic_name(enum cm_arithmetic arithmetic);
 const char *cm_clip_name(enum cm_clip_kind kind);
-const char *cm_phase_name(enum cm_phase_shape shape);
 const char *cm_role_name(enum cm_saved_role role);
 int cm_rule_named(struct cm_str word);
 int cm_arithmetic_named(struct cm_str word);
 int cm_clip_named(struct cm_str word);
-int cm_phase_named(struct cm_str word);
 int cm_role_named(struct cm_str word);
 
 /* {"lr": 0.1, ..}: what is known. */

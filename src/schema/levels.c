@@ -24,10 +24,3 @@ enum cm_level cm_level_of(struct cm_str domain, struct cm_str name)
     }
     return CM_LEVEL_NONE;
 }
-
-const char *cm_level_name(enum cm_level level)
-{
-    static const char *const names[] = {"none", "core", "function", "fused"};
-
-    return names[level];
-}

@@ -24,6 +24,5 @@ extern const struct cm_level_row cm_levels[];
 extern const size_t cm_level_count;
 
 enum cm_level cm_level_of(struct cm_str domain, struct cm_str name);
-const char *cm_level_name(enum cm_level level); /* "core" */
 
 #endif

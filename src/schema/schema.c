@@ -175,11 +175,6 @@ const struct cm_schema_attr *cm_schema_find_attr(const struct cm_schema *schema,
     return NULL;
 }
 
-bool cm_schema_has_body(const struct cm_schema *schema)
-{
-    return schema->body_count > 0 || schema->context_body_count > 0;
-}
-
 const struct cm_type_set *cm_schema_types_of(const struct cm_schema *schema,
                                              const struct cm_schema_param *param)
 {

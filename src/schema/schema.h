@@ -155,7 +155,6 @@ bool cm_schema_allows_inputs(const struct cm_schema *schema, size_t count);
 bool cm_schema_allows_outputs(const struct cm_schema *schema, size_t count);
 const struct cm_schema_attr *cm_schema_find_attr(const struct cm_schema *schema,
                                                  struct cm_str name);
-bool cm_schema_has_body(const struct cm_schema *schema);
 
 /* What an operand of this parameter may be. */
 const struct cm_type_set *cm_schema_types_of(const struct cm_schema *schema,

@@ -60,11 +60,6 @@ void *cm_buffer_data(const struct cm_buffer *buffer)
     return buffer->data;
 }
 
-size_t cm_buffer_size(const struct cm_buffer *buffer)
-{
-    return buffer->size;
-}
-
 struct cm_buffer *cm_buffer_keep(struct cm_buffer *buffer)
 {
     if (buffer)

@@ -34,7 +34,6 @@ enum cm_status cm_buffer_new(size_t size, struct cm_buffer **out,
 enum cm_status cm_buffer_wrap(void *data, size_t size, cm_buffer_free_fn *free_owner, void *owner,
                               struct cm_buffer **out, struct cm_error *err) CM_MUST_CHECK;
 void *cm_buffer_data(const struct cm_buffer *buffer);
-size_t cm_buffer_size(const struct cm_buffer *buffer);
 struct cm_buffer *cm_buffer_keep(struct cm_buffer *buffer); /* NULL stays NULL */
 void cm_buffer_drop(struct cm_buffer *buffer);
 /* Holds other alive for as long as buffer lives: string elements pointing into another tensor. */

@@ -250,7 +250,7 @@ void cm_program_place_outputs(struct cm_trainer *trainer, struct cm_program *pro
 }
 
 /* What nobody gave memory for came as a reference. */
-void cm_program_drop_outputs(struct cm_program *program)
+static void drop_outputs(struct cm_program *program)
 {
     for (size_t o = 0; o < program->n_outputs; o++)
         if (program->out[o].tensor.buffer || program->out[o].items)
@@ -274,10 +274,10 @@ static enum cm_status blame(struct cm_trainer *trainer, struct cm_program *progr
                            CM_STR_FMT(name), CM_STR_FMT(trainer->inputs.items[i].name));
     /* Again with the same random numbers, looking at every result on the way. */
     cm_session_rewind(program->session);
-    cm_program_drop_outputs(program);
+    drop_outputs(program);
     cm_program_place_outputs(trainer, program);
     if (cm_program_run(trainer, program, in, &options, &unused) == CM_OK)
-        cm_program_drop_outputs(program);
+        drop_outputs(program);
     return cm_fail(err, CM_DIVERGED, "'%.*s' is not finite%s%s; the state is as before this step",
                    CM_STR_FMT(name), culprit.node[0] ? ", first made by " : "", culprit.node);
 }
@@ -410,7 +410,7 @@ static enum cm_status run_program(struct cm_trainer *trainer, struct cm_program 
     copy_bound(trainer, program);
     if (is_first_half(program))
         hand_over(program);
-    cm_program_drop_outputs(program);
+    drop_outputs(program);
     return CM_OK;
 }
 
@@ -600,7 +600,7 @@ static enum cm_status initialize_entry(struct cm_trainer *trainer, struct cm_pro
     const enum cm_status status = check_initial(trainer, program, err);
     if (!status)
         copy_bound(trainer, program);
-    cm_program_drop_outputs(program);
+    drop_outputs(program);
     return status;
 }
 

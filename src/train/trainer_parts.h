@@ -167,9 +167,6 @@ enum cm_status cm_trainer_check_split(const struct cm_trainer *trainer,
 /* A step that is half done is no more. Random numbers that it drew stay drawn. */
 void cm_trainer_abandon(struct cm_trainer *trainer);
 
-/* A step, or its second half, has given what program->out holds: outputs that brought no memory of
- * their own are dropped. */
-void cm_program_drop_outputs(struct cm_program *program);
 /* Outputs of a step's program go straight into the memory where they will be kept. */
 void cm_program_place_outputs(struct cm_trainer *trainer, struct cm_program *program);
 

@@ -91,7 +91,6 @@ void cm_dialect_put_tensor_notes(struct cm_dialect_dict *dict, const struct cm_t
                                  enum cm_dialect_tensor_form form, uint32_t skipped);
 bool cm_dialect_has_tensor_notes(const struct cm_tensor_proto *tensor,
                                  enum cm_dialect_tensor_form form, uint32_t skipped);
-void cm_dialect_put_tensor(struct cm_dialect_out *o, const struct cm_tensor_proto *tensor);
 
 /* Values of graphs. "" is the absent one; what no graph around defines is NULL. */
 bool cm_dialect_knows(const struct cm_dialect_scope *scope, struct cm_str name);

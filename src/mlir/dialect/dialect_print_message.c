@@ -85,6 +85,8 @@ void cm_dialect_put_fields(struct cm_dialect_dict *dict, const struct cm_message
     }
 }
 
+static void put_tensor(struct cm_dialect_out *o, const struct cm_tensor_proto *tensor);
+
 /* Messages that have a form of their own; false: this one is told field by field. */
 static bool put_special(struct cm_dialect_out *o, const struct cm_message_info *info,
                         const void *msg)
@@ -114,7 +116,7 @@ static bool put_special(struct cm_dialect_out *o, const struct cm_message_info *
         return true;
     }
     if (info == &cm_tensor_info) {
-        cm_dialect_put_tensor(o, msg);
+        put_tensor(o, msg);
         return true;
     }
     return false;
@@ -302,7 +304,7 @@ void cm_dialect_put_tensor_notes(struct cm_dialect_dict *dict, const struct cm_t
     }
 }
 
-void cm_dialect_put_tensor(struct cm_dialect_out *o, const struct cm_tensor_proto *tensor)
+static void put_tensor(struct cm_dialect_out *o, const struct cm_tensor_proto *tensor)
 {
     struct cm_dialect_dict dict = {o, "", false};
     struct cm_tensor *values;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void cm_mlir_version(char *text, size_t size)
+static void mlir_version(char *text, size_t size)
 {
     unsigned major = 0, minor = 0, patch = 0;
 
@@ -27,7 +27,7 @@ void cm_mlir_release(struct cm_mlir_product *product)
 const struct cm_mlir_module *cameo_mlir_module(void)
 {
     static const struct cm_mlir_module module = {
-        CM_MLIR_ABI,       cm_mlir_version, cm_mlir_build_plan, cm_mlir_build_finish,
+        CM_MLIR_ABI,       mlir_version,    cm_mlir_build_plan, cm_mlir_build_finish,
         cm_mlir_build_end, cm_mlir_release, cm_mlir_targets};
 
     return &module;

@@ -13,7 +13,6 @@ void cm_mlir_release(struct cm_mlir_product *product);
 /* Makes LLVM's targets known, once in a process. */
 void cm_mlir_start_targets(void);
 char *cm_mlir_targets(void);
-void cm_mlir_version(char *text, size_t size);
 
 /* All that the module exports. */
 __attribute__((visibility("default"))) const struct cm_mlir_module *cameo_mlir_module(void);

@@ -433,24 +433,6 @@ static enum cm_status untie(struct cm_preparation *p)
     return CM_OK;
 }
 
-enum cm_status cm_untie_model(struct cm_arena *arena, struct cm_model_file *file,
-                              struct cm_prepare_report *report, struct cm_error *err)
-{
-    const struct cm_prepare_options options = CM_PREPARE_OPTIONS;
-    struct cm_preparation p = {.arena = arena,
-                               .file = file,
-                               .model = &file->model,
-                               .options = &options,
-                               .report = report,
-                               .err = err};
-
-    *report = (struct cm_prepare_report){
-        .findings = {.arena = arena, .rule = "prepare", .what = "the model cannot be prepared"}};
-    if (!file->model.graph)
-        return cm_fail(err, CM_BAD_MODEL, "the model has no graph");
-    return untie(&p);
-}
-
 /* ---- and back ---- */
 
 /* The domain of Gradient nodes is imported only where something still uses it. */

@@ -124,12 +124,6 @@ enum cm_status cm_prepare(struct cm_arena *arena, struct cm_model_file *file,
                           const struct cm_prepare_options *options,
                           struct cm_prepare_report *report, struct cm_error *err) CM_MUST_CHECK;
 
-/* Gives each tensor that an exporter merged with others, because they held the same repeated value,
- * an initializer of its own; the model computes what it did. For who has other values for them: a
- * plan names tensors as they are. report->findings has notes about it. */
-enum cm_status cm_untie_model(struct cm_arena *arena, struct cm_model_file *file,
-                              struct cm_prepare_report *report, struct cm_error *err) CM_MUST_CHECK;
-
 /* Takes training info away again, and turns training mode off in the inference graph. What became
  * of it is in modes; sentences and new messages live in arena. */
 void cm_strip(struct cm_arena *arena, struct cm_model_file *file, struct cm_modes *modes);

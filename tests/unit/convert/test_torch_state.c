@@ -34,7 +34,6 @@ static struct cm_saved *with_weights(struct cm_arena *arena, const struct part *
     for (size_t i = 0; i < count; i++)
         cm_item_put(arena, map, parts[i].name,
                     cm_item_tensor(arena, tensor(arena, parts[i].rows, parts[i].columns)));
-    CHECK(cm_torch_is_weights(map));
     CHECK_OK(cm_torch_take_weights(saved, map, &err), &err);
     return saved;
 }

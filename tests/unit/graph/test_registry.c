@@ -243,7 +243,7 @@ void test_registry__every_function_of_onnx_has_a_body(void)
         const struct cm_schema *schema = cm_schema_at(i);
         const struct cm_str domain = cm_str(schema->domain), name = cm_str(schema->name);
         if (schema != cm_schema_newest(domain, name) || schema->deprecated ||
-            !cm_schema_has_body(schema) || cm_str_is(domain, "ai.cameo"))
+            schema->body_count + schema->context_body_count == 0 || cm_str_is(domain, "ai.cameo"))
             continue;
         const struct cm_op *op = cm_registry_op(registry, domain, name);
         functions++;

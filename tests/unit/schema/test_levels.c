@@ -35,9 +35,10 @@ void test_levels__what_is_not_core_has_a_body_and_what_is_core_has_none(void)
         const struct cm_op *op = cm_registry_op(registry, domain, name);
         const bool has_body = (op && op->body) || cm_registry_body(registry, domain, name);
 
+        static const char *const names[] = {"none", "core", "function", "fused"};
         if (has_body != (row->level != CM_LEVEL_CORE))
-            fail_msg("%s::%s is %s and has %s body", row->domain, row->name,
-                     cm_level_name(row->level), has_body ? "a" : "no");
+            fail_msg("%s::%s is %s and has %s body", row->domain, row->name, names[row->level],
+                     has_body ? "a" : "no");
     }
 }
 

@@ -15,7 +15,6 @@ void test_buffer__is_aligned_and_freed_with_the_last_reference(void)
     struct cm_buffer *buffer;
     CHECK_OK(cm_buffer_new(100, &buffer, &err), &err);
     CHECK_INT((uintptr_t)cm_buffer_data(buffer) % CM_TENSOR_ALIGNMENT, 0);
-    CHECK_INT(cm_buffer_size(buffer), 100);
     memset(cm_buffer_data(buffer), 1, 100);
     CHECK(cm_buffer_keep(buffer) == buffer);
     cm_buffer_drop(buffer);

@@ -454,34 +454,6 @@ void test_choose__weights_that_a_loop_hands_on_are_parameters(void)
     check_in_arena(kept);
 }
 
-/* Without training: who brings other values finds an initializer for each. */
-static void without_training(struct cm_arena *arena)
-{
-    struct cm_model_file *file = train_model(
-        arena, HEAD "m (float[N,2] x) => (float[N,2] y)\n"
-                    "<float[2,2] w = {1, 2, 3, 4}, float[2] zero = {0, 0}, float[2] one = {1, 1}>\n"
-                    "{ a = MatMul (x, w) [add] b = Add (a, zero)\n"
-                    "  [bn] y = BatchNormalization (b, one, zero, zero, one) }");
-    const struct cm_graph_proto *graph = file->model.graph;
-    struct cm_prepare_report report;
-    struct cm_error err = {0};
-
-    CHECK_OK(cm_untie_model(arena, file, &report, &err), &err);
-    CHECK_INT(graph->initializer.count, 6);
-    CHECK_INT(count_reasons(&report.findings, CM_NOTE), 2);
-    CHECK_STR(graph->node.items[1].input.items[1], "zero");
-    CHECK_STR(graph->node.items[2].input.items[2], "zero.bn");
-    CHECK_STR(graph->node.items[2].input.items[3], "zero.bn_1");
-    CHECK_STR(graph->node.items[2].input.items[4], "one.bn");
-    CHECK_OK(cm_untie_model(arena, file, &report, &err), &err);
-    CHECK_INT(count_reasons(&report.findings, CM_NOTE), 0);
-}
-
-void test_choose__merged_tensors_can_be_taken_apart_alone(void)
-{
-    check_in_arena(without_training);
-}
-
 /* ---- bodies ---- */
 
 static void bodies(struct cm_arena *arena)

@@ -9,7 +9,8 @@ enum { DEPTH_MAX = 6, FOUND_MAX = 64 };
 
 /* ---- weights ---- */
 
-bool cm_torch_is_weights(const struct cm_item *item)
+/* Is it a map of names to tensors (nested maps of them not)? */
+static bool is_weights(const struct cm_item *item)
 {
     bool some = false;
 
@@ -214,7 +215,7 @@ static bool look(struct found *found, const struct cm_item *item, struct cm_str 
         return false;
     if (cm_torch_is_optimizer(item))
         return note(found->optimizers, &found->n_optimizers, item, path);
-    if (is_module(item) || cm_torch_is_weights(item))
+    if (is_module(item) || is_weights(item))
         return note(found->weights, &found->n_weights, item, path);
     if (cm_torch_is_schedule(item))
         return note(found->schedules, &found->n_schedules, item, path);

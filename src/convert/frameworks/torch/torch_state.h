@@ -5,9 +5,7 @@
 
 #include "convert/format.h"
 
-/* Is it a map of names to tensors (nested maps of them not)? Has it both 'state' and
- * 'param_groups'? Does it look like the state of a scheduler? */
-bool cm_torch_is_weights(const struct cm_item *item);
+/* Has it both 'state' and 'param_groups'? Does it look like the state of a scheduler? */
 bool cm_torch_is_optimizer(const struct cm_item *item);
 bool cm_torch_is_schedule(const struct cm_item *item);
 
