@@ -45,26 +45,17 @@ static enum cm_status check_attributes(struct cm_infer *in)
     return CM_OK;
 }
 
-static enum cm_status unify(struct cm_infer *in, struct cm_dim a, struct cm_dim b, const char *what)
-{
-    struct cm_dim both;
-    if (!cm_dim_unify(a, b, &both))
-        return cm_infer_fail(in, "%s are %lld in one operand and %lld in another", what,
-                             (long long)a.value, (long long)b.value);
-    return CM_OK;
-}
-
 static enum cm_status read_facts(struct cm_infer *in, struct facts *f)
 {
     const struct cm_node *node = in->node;
     CM_TRY(cm_heads_read(in, CM_ATTENTION_QUERY, cm_node_int(node, "q_num_heads"), &f->query));
     CM_TRY(cm_heads_read(in, CM_ATTENTION_KEY, cm_node_int(node, "kv_num_heads"), &f->key));
     CM_TRY(cm_heads_read(in, CM_ATTENTION_VALUE, cm_node_int(node, "kv_num_heads"), &f->value));
-    CM_TRY(unify(in, f->query.batch, f->key.batch, "batches"));
-    CM_TRY(unify(in, f->key.batch, f->value.batch, "batches"));
-    CM_TRY(unify(in, f->key.heads, f->value.heads, "heads of keys and values"));
-    CM_TRY(unify(in, f->key.length, f->value.length, "lengths of keys and values"));
-    CM_TRY(unify(in, f->query.size, f->key.size, "head sizes of queries and keys"));
+    CM_TRY(cm_heads_unify(in, f->query.batch, f->key.batch, "batches"));
+    CM_TRY(cm_heads_unify(in, f->key.batch, f->value.batch, "batches"));
+    CM_TRY(cm_heads_unify(in, f->key.heads, f->value.heads, "heads of keys and values"));
+    CM_TRY(cm_heads_unify(in, f->key.length, f->value.length, "lengths of keys and values"));
+    CM_TRY(cm_heads_unify(in, f->query.size, f->key.size, "head sizes of queries and keys"));
     if (cm_dim_known(f->query.heads) && cm_dim_known(f->key.heads) &&
         (f->key.heads.value < 1 || f->query.heads.value % f->key.heads.value != 0))
         return cm_infer_fail(in, "%lld heads of keys do not divide %lld heads of queries",
@@ -74,13 +65,13 @@ static enum cm_status read_facts(struct cm_infer *in, struct facts *f)
         struct cm_heads_type past_key, past_value;
         CM_TRY(cm_heads_read(in, CM_ATTENTION_PAST_KEY, 0, &past_key));
         CM_TRY(cm_heads_read(in, CM_ATTENTION_PAST_VALUE, 0, &past_value));
-        CM_TRY(unify(in, past_key.length, past_value.length, "lengths of the past"));
-        CM_TRY(unify(in, past_key.batch, f->key.batch, "batches"));
-        CM_TRY(unify(in, past_value.batch, f->key.batch, "batches"));
-        CM_TRY(unify(in, past_key.heads, f->key.heads, "heads of keys"));
-        CM_TRY(unify(in, past_value.heads, f->key.heads, "heads of values"));
-        CM_TRY(unify(in, past_key.size, f->key.size, "head sizes of keys"));
-        CM_TRY(unify(in, past_value.size, f->value.size, "head sizes of values"));
+        CM_TRY(cm_heads_unify(in, past_key.length, past_value.length, "lengths of the past"));
+        CM_TRY(cm_heads_unify(in, past_key.batch, f->key.batch, "batches"));
+        CM_TRY(cm_heads_unify(in, past_value.batch, f->key.batch, "batches"));
+        CM_TRY(cm_heads_unify(in, past_key.heads, f->key.heads, "heads of keys"));
+        CM_TRY(cm_heads_unify(in, past_value.heads, f->key.heads, "heads of values"));
+        CM_TRY(cm_heads_unify(in, past_key.size, f->key.size, "head sizes of keys"));
+        CM_TRY(cm_heads_unify(in, past_value.size, f->value.size, "head sizes of values"));
         f->past = past_key.length;
     }
     f->total = cm_dim_sum(in->symbols, f->past, f->key.length);
@@ -119,7 +110,7 @@ static enum cm_status attention_infer(struct cm_infer *in)
     CM_TRY(read_facts(in, &f));
     CM_TRY(check_mask(in, &f));
     if (nonpad && nonpad->rank == 1)
-        CM_TRY(unify(in, nonpad->dims[0], f.query.batch, "batches"));
+        CM_TRY(cm_heads_unify(in, nonpad->dims[0], f.query.batch, "batches"));
     const struct cm_dim b = f.query.batch, h = f.query.heads, kv = f.key.heads, n = f.query.length;
     const struct cm_dim four[] = {b, h, n, f.value.size};
     const struct cm_dim three[] = {b, n, cm_dim_product(in->symbols, h, f.value.size)};

@@ -25,6 +25,16 @@ enum cm_status cm_heads_read(struct cm_infer *in, int i, int64_t heads, struct c
     return CM_OK;
 }
 
+enum cm_status cm_heads_unify(struct cm_infer *in, struct cm_dim a, struct cm_dim b,
+                              const char *what)
+{
+    struct cm_dim both;
+    if (!cm_dim_unify(a, b, &both))
+        return cm_infer_fail(in, "%s are %lld in one operand and %lld in another", what,
+                             (long long)a.value, (long long)b.value);
+    return CM_OK;
+}
+
 struct cm_heads cm_heads_of(const struct cm_shape *shape, int64_t heads)
 {
     const int64_t *d = shape->dims;

@@ -14,6 +14,10 @@ struct cm_heads_type {
 enum cm_status cm_heads_read(struct cm_infer *in, int i, int64_t heads,
                              struct cm_heads_type *out) CM_MUST_CHECK;
 
+/* Refuses two sizes that differ; what: "batches". */
+enum cm_status cm_heads_unify(struct cm_infer *in, struct cm_dim a, struct cm_dim b,
+                              const char *what) CM_MUST_CHECK;
+
 struct cm_heads {
     int64_t batch, heads, length, size;
     int64_t head_stride, row_stride; /* in elements */

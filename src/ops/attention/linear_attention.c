@@ -30,15 +30,6 @@ enum cm_status cm_linear_rule(const struct cm_node *node, struct cm_linear_rule 
                    CM_STR_FMT(name));
 }
 
-static enum cm_status unify(struct cm_infer *in, struct cm_dim a, struct cm_dim b, const char *what)
-{
-    struct cm_dim both;
-    if (!cm_dim_unify(a, b, &both))
-        return cm_infer_fail(in, "%s are %lld in one operand and %lld in another", what,
-                             (long long)a.value, (long long)b.value);
-    return CM_OK;
-}
-
 /* decay and beta: (batch, length, one of two widths). */
 static enum cm_status check_gate(struct cm_infer *in, int i, bool needed,
                                  const struct cm_heads_type *key, struct cm_dim narrow,
@@ -53,8 +44,8 @@ static enum cm_status check_gate(struct cm_infer *in, int i, bool needed,
         return CM_OK;
     if (p->rank != 3)
         return cm_infer_fail(in, "input %d has rank %d, needs 3", i, p->rank);
-    CM_TRY(unify(in, p->dims[0], key->batch, "batches"));
-    CM_TRY(unify(in, p->dims[1], key->length, "lengths"));
+    CM_TRY(cm_heads_unify(in, p->dims[0], key->batch, "batches"));
+    CM_TRY(cm_heads_unify(in, p->dims[1], key->length, "lengths"));
     const struct cm_dim last = p->dims[2];
     if (cm_dim_known(last) && cm_dim_known(narrow) && cm_dim_known(wide) &&
         last.value != narrow.value && last.value != wide.value)
@@ -83,11 +74,11 @@ static enum cm_status linear_infer(struct cm_infer *in)
     CM_TRY(cm_heads_read(in, CM_LINEAR_QUERY, q_heads, &query));
     CM_TRY(cm_heads_read(in, CM_LINEAR_KEY, kv_heads, &key));
     CM_TRY(cm_heads_read(in, CM_LINEAR_VALUE, kv_heads, &value));
-    CM_TRY(unify(in, query.batch, key.batch, "batches"));
-    CM_TRY(unify(in, key.batch, value.batch, "batches"));
-    CM_TRY(unify(in, query.length, key.length, "lengths"));
-    CM_TRY(unify(in, key.length, value.length, "lengths"));
-    CM_TRY(unify(in, query.size, key.size, "head sizes of queries and keys"));
+    CM_TRY(cm_heads_unify(in, query.batch, key.batch, "batches"));
+    CM_TRY(cm_heads_unify(in, key.batch, value.batch, "batches"));
+    CM_TRY(cm_heads_unify(in, query.length, key.length, "lengths"));
+    CM_TRY(cm_heads_unify(in, key.length, value.length, "lengths"));
+    CM_TRY(cm_heads_unify(in, query.size, key.size, "head sizes of queries and keys"));
     const struct cm_dim heads = CM_DIM(kv_heads);
     CM_TRY(check_gate(in, CM_LINEAR_DECAY, rule.gated, &key, heads,
                       cm_dim_product(in->symbols, heads, key.size)));
@@ -97,7 +88,7 @@ static enum cm_status linear_infer(struct cm_infer *in)
         if (past->rank != 4)
             return cm_infer_fail(in, "past_state has rank %d, needs 4", past->rank);
         for (int i = 0; i < 4; i++) {
-            CM_TRY(unify(in, past->dims[i], state[i], "sizes of the state"));
+            CM_TRY(cm_heads_unify(in, past->dims[i], state[i], "sizes of the state"));
             (void)cm_dim_unify(state[i], past->dims[i], &state[i]);
         }
     }

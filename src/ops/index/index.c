@@ -66,46 +66,24 @@ MOVERS(4, uint32_t)
 MOVERS(8, uint64_t)
 MOVERS(16, struct pair)
 
+typedef void move_fn(int64_t count, const void *from, const int64_t *at, void *to);
+
+/* By width: 1, 2, 4, 8 or 16 bytes. */
+static int place_of(size_t width)
+{
+    return width == 1 ? 0 : width == 2 ? 1 : width == 4 ? 2 : width == 8 ? 3 : 4;
+}
+
 void cm_index_gather(size_t width, int64_t count, const void *from, const int64_t *at, void *to)
 {
-    switch (width) {
-    case 1:
-        gather_1(count, from, at, to);
-        break;
-    case 2:
-        gather_2(count, from, at, to);
-        break;
-    case 4:
-        gather_4(count, from, at, to);
-        break;
-    case 8:
-        gather_8(count, from, at, to);
-        break;
-    default:
-        gather_16(count, from, at, to);
-        break;
-    }
+    static move_fn *const by_width[] = {gather_1, gather_2, gather_4, gather_8, gather_16};
+    by_width[place_of(width)](count, from, at, to);
 }
 
 void cm_index_scatter(size_t width, int64_t count, const void *from, const int64_t *at, void *to)
 {
-    switch (width) {
-    case 1:
-        scatter_1(count, from, at, to);
-        break;
-    case 2:
-        scatter_2(count, from, at, to);
-        break;
-    case 4:
-        scatter_4(count, from, at, to);
-        break;
-    case 8:
-        scatter_8(count, from, at, to);
-        break;
-    default:
-        scatter_16(count, from, at, to);
-        break;
-    }
+    static move_fn *const by_width[] = {scatter_1, scatter_2, scatter_4, scatter_8, scatter_16};
+    by_width[place_of(width)](count, from, at, to);
 }
 
 enum cm_status cm_index_movable(struct cm_call *call, const struct cm_tensor *from)

@@ -376,7 +376,6 @@ static cm_value sequence_positions(struct pass *pass)
 static enum cm_status build_pass(struct pass *pass)
 {
     struct cm_body *b = pass->b;
-    struct cm_arena *arena = cm_builder_arena(&b->build);
     const cm_value input = weighted_input(pass);
     pass->step.recurrence = pick(b, cm_body_input(b, IN_R), pass->d);
     if (pass->cell->has_codes) {
@@ -393,31 +392,41 @@ static enum cm_status build_pass(struct pass *pass)
 
     const size_t n_states = (size_t)pass->cell->n_states, n_scans = positions ? 2 : 1;
     const size_t n_results = wants_reserve(b) ? 2 : 1;
-    cm_value inputs[CM_MAX_STATES + 2], outputs[CM_MAX_STATES + 2];
-    memcpy(inputs, pass->state, sizeof pass->state);
-    inputs[n_states] = input;
-    inputs[n_states + 1] = positions;
-    const int64_t backwards[] = {pass->reverse, pass->reverse};
-    const char *const names[] = {"body"};
+    const cm_value scans[] = {input, positions};
+    cm_value results[2];
+    cm_body_scan(b, graph, pass->reverse, n_states, pass->state, n_scans, scans, pass->last,
+                 n_results, results);
+    pass->y = results[0];
+    pass->reserve = n_results > 1 ? results[1] : 0;
+    return b->build.status;
+}
+
+void cm_body_scan(struct cm_body *b, struct cm_graph *graph, bool reverse, size_t n_states,
+                  const cm_value *states, size_t n_scans, const cm_value *scans, cm_value *last,
+                  size_t n_results, cm_value *results)
+{
+    struct cm_arena *arena = cm_builder_arena(&b->build);
+    cm_value inputs[CM_MAX_STATES + CM_SCANS], outputs[CM_MAX_STATES + CM_SCANS];
+    const int64_t backwards[CM_SCANS] = {reverse, reverse, reverse};
     const struct cm_attribute_proto attributes[] = {
         cm_attr_int(arena, "num_scan_inputs", (int64_t)n_scans),
         cm_attr_ints(arena, "scan_input_directions", n_scans, backwards),
         cm_attr_ints(arena, "scan_output_directions", n_results, backwards),
     };
+    memcpy(inputs, states, n_states * sizeof *states);
+    memcpy(inputs + n_states, scans, n_scans * sizeof *scans);
     cm_build(&b->build, &(struct cm_emission){.op = "Scan",
                                               .inputs = inputs,
                                               .n_inputs = n_states + n_scans,
                                               .attributes = attributes,
                                               .n_attributes = CM_COUNT(attributes),
                                               .body_graphs = &graph,
-                                              .body_names = names,
+                                              .body_names = (const char *const[]){"body"},
                                               .n_bodies = 1,
                                               .n_outputs = n_states + n_results,
                                               .outputs = outputs});
-    memcpy(pass->last, outputs, n_states * sizeof outputs[0]);
-    pass->y = outputs[n_states];
-    pass->reserve = n_results > 1 ? outputs[n_states + 1] : 0;
-    return b->build.status;
+    memcpy(last, outputs, n_states * sizeof *last);
+    memcpy(results, outputs + n_states, n_results * sizeof *results);
 }
 
 cm_value cm_body_join(struct cm_body *b, const cm_value *parts, int n, int64_t axis)

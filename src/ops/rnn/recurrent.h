@@ -106,6 +106,12 @@ struct cm_dim cm_recurrent_hidden(const struct cm_node *node, const struct cm_ty
 /* Direction d of an operand whose axis counts directions, without that axis; 0 of 0. */
 cm_value cm_body_pick(struct cm_body *b, cm_value operand, int64_t axis, int d);
 cm_value cm_body_transpose(struct cm_body *b, cm_value x, size_t rank, const int64_t *order);
+/* A Scan over the steps: states, then what is scanned, at most CM_SCANS tensors; it gives the last
+ * states and results by step. */
+enum { CM_SCANS = 3 };
+void cm_body_scan(struct cm_body *b, struct cm_graph *graph, bool reverse, size_t n_states,
+                  const cm_value *states, size_t n_scans, const cm_value *scans, cm_value *last,
+                  size_t n_results, cm_value *results);
 /* The parts, one for each direction, along a new axis. */
 cm_value cm_body_join(struct cm_body *b, const cm_value *parts, int n, int64_t axis);
 /* Zeros as the state of one direction: (batch of x, hidden), x being (seq, batch, input). */

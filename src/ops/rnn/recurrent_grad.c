@@ -174,7 +174,6 @@ static struct cm_graph *step_graph(struct pass_back *p, const cm_value *scans, b
 static enum cm_status scan_back(struct pass_back *p)
 {
     struct cm_body *b = p->b;
-    struct cm_arena *arena = cm_builder_arena(&b->build);
     const size_t n_states = (size_t)p->cell->n_states;
     const cm_value scans[SCANS] = {p->dy, p->before[n_states - 1],
                                    p->cell->n_kept ? p->kept : p->y};
@@ -182,30 +181,13 @@ static enum cm_status scan_back(struct pass_back *p)
     CM_TRY(b->build.status);
     struct cm_graph *graph = step_graph(p, scans, &same);
     CM_TRY(b->build.status);
-    cm_value inputs[CM_MAX_STATES + SCANS], outputs[CM_MAX_STATES + 2];
-    memcpy(inputs, p->d_state, sizeof p->d_state);
-    memcpy(inputs + n_states, scans, sizeof scans);
-    const int64_t backwards[] = {!p->reverse, !p->reverse, !p->reverse};
-    const char *const names[] = {"body"};
+    cm_value last[CM_MAX_STATES], results[2];
     const size_t n_results = same ? 1 : 2;
-    const struct cm_attribute_proto attributes[] = {
-        cm_attr_int(arena, "num_scan_inputs", SCANS),
-        cm_attr_ints(arena, "scan_input_directions", SCANS, backwards),
-        cm_attr_ints(arena, "scan_output_directions", n_results, backwards),
-    };
-    cm_build(&b->build, &(struct cm_emission){.op = "Scan",
-                                              .inputs = inputs,
-                                              .n_inputs = n_states + SCANS,
-                                              .attributes = attributes,
-                                              .n_attributes = CM_COUNT(attributes),
-                                              .body_graphs = &graph,
-                                              .body_names = names,
-                                              .n_bodies = 1,
-                                              .n_outputs = n_states + n_results,
-                                              .outputs = outputs});
-    memcpy(p->d_state, outputs, n_states * sizeof outputs[0]);
-    p->d_input = outputs[n_states];
-    p->d_product = outputs[n_states + n_results - 1];
+    cm_body_scan(b, graph, !p->reverse, n_states, p->d_state, SCANS, scans, last, n_results,
+                 results);
+    memcpy(p->d_state, last, n_states * sizeof last[0]);
+    p->d_input = results[0];
+    p->d_product = results[n_results - 1];
     return b->build.status;
 }
 
