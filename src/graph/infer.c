@@ -104,6 +104,27 @@ enum cm_status cm_infer_fail(struct cm_infer *in, const char *format, ...)
     return cm_fail(in->err, CM_BAD_MODEL, "%s", text);
 }
 
+enum cm_status cm_infer_rank(struct cm_infer *in, int i, int least, int most)
+{
+    const struct cm_type *type = cm_infer_type(in, i);
+    char needs[40];
+    if (!type || type->rank == CM_RANK_UNKNOWN || (type->rank >= least && type->rank <= most))
+        return CM_OK;
+    if (most == CM_MAX_RANK)
+        snprintf(needs, sizeof needs, "%d or more", least);
+    else if (least == 0)
+        snprintf(needs, sizeof needs, "%d or less", most);
+    else if (least == most)
+        snprintf(needs, sizeof needs, "%d", least);
+    else
+        snprintf(needs, sizeof needs, "%d %s %d", least, most == least + 1 ? "or" : "to", most);
+    const struct cm_schema *schema = in->node->schema;
+    if (schema && i < schema->input_count)
+        return cm_infer_fail(in, "input %d '%s' has rank %d, needs %s", i, schema->inputs[i].name,
+                             type->rank, needs);
+    return cm_infer_fail(in, "input %d has rank %d, needs %s", i, type->rank, needs);
+}
+
 enum cm_status cm_infer_list(struct cm_infer *in, int i)
 {
     const struct cm_type *type = cm_infer_type(in, i);

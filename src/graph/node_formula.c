@@ -800,7 +800,7 @@ void cm_body_formulas(struct cm_body *b, const char *text, const cm_value *value
 static enum cm_status run_text(struct formula *f, const char *format, va_list args)
 {
     char text[TEXT_SIZE];
-    const int size = vsnprintf(text, sizeof text, format, args);
+    const int size = cm_vformat(text, sizeof text, format, args);
     f->at = text;
     if (size < 0 || (size_t)size >= sizeof text)
         wrong(f);

@@ -273,6 +273,8 @@ enum cm_status cm_infer_fail(struct cm_infer *in, const char *format, ...) CM_PR
 enum cm_status cm_infer_axis(struct cm_infer *in, int64_t axis, int rank, bool may_be_rank,
                              int *out) CM_MUST_CHECK;
 
+/* Refuses input i where its rank is known and not in [least, most]; most may be CM_MAX_RANK. */
+enum cm_status cm_infer_rank(struct cm_infer *in, int i, int least, int most) CM_MUST_CHECK;
 /* Refuses input i where it is a matrix or more: it lists numbers, or is one. */
 enum cm_status cm_infer_list(struct cm_infer *in, int i) CM_MUST_CHECK;
 /* The same where it must be one number. */

@@ -85,8 +85,7 @@ static enum cm_status check_mask(struct cm_infer *in, const struct facts *f)
     const struct cm_dim whole[] = {f->query.batch, f->query.heads, f->query.length};
     if (!mask || mask->rank == CM_RANK_UNKNOWN)
         return CM_OK;
-    if (mask->rank < 1 || mask->rank > 4)
-        return cm_infer_fail(in, "the mask has rank %d, needs 1 to 4", mask->rank);
+    CM_TRY(cm_infer_rank(in, CM_ATTENTION_MASK, 1, 4));
     const struct cm_dim last = mask->dims[mask->rank - 1];
     if (cm_dim_known(last) && cm_dim_known(f->total) && last.value > f->total.value)
         return cm_infer_fail(in, "the mask has %lld keys, there are %lld", (long long)last.value,

@@ -33,8 +33,7 @@ static enum cm_status grad_infer(struct cm_infer *in)
     const struct cm_type *mask = cm_infer_type(in, MASK);
     for (int i = DY; i <= V; i++) {
         const struct cm_type *type = cm_infer_type(in, i);
-        if (type->rank != CM_RANK_UNKNOWN && type->rank != 4)
-            return cm_infer_fail(in, "operand %d has rank %d, needs 4", i, type->rank);
+        CM_TRY(cm_infer_rank(in, i, 4, 4));
     }
     if (mask && mask->rank != CM_RANK_UNKNOWN && (mask->rank < 1 || mask->rank > 4))
         return cm_infer_fail(in, "the mask has rank %d, needs 1 to 4", mask->rank);

@@ -90,51 +90,42 @@ static cm_value through(const struct pieces *p, const char *name, cm_value x)
     return p->b->build.status ? 0 : cm_clone_of(&clone, graph->outputs[0].value);
 }
 
-/* The root of the scale, which queries and keys are both multiplied by. */
-static cm_value root_of_scale(const struct pieces *p, cm_value q)
-{
-    const enum cm_dtype type = cm_builder_type(&p->b->build, q)->dtype;
-    const enum cm_dtype wide = type == CM_DOUBLE ? CM_DOUBLE : CM_FLOAT;
-    if (cm_node_has_attr(p->b->node, "scale"))
-        return cm_emit_scalar(p->b, type, sqrt((double)cm_node_float(p->b->node, "scale")));
-    const cm_value size = cm_emit_cast(
-        p->b, cm_emit(p->b, "Squeeze", cm_emit_dims(p->b, q, 3, 4), cm_emit_int64s(p->b, 0)), wide);
-    const cm_value root = cm_emit(p->b, "Sqrt", cm_emit(p->b, "Sqrt", size));
-    return cm_emit_cast(p->b, cm_emit(p->b, "Reciprocal", root), type);
-}
-
-/* Queries that share a head of keys are more rows of one matrix. */
+/* Queries that share a head of keys are more rows of one matrix; queries and keys are both
+ * multiplied by the root of the scale. */
 static enum cm_status flex_body(struct cm_body *b)
 {
     const struct pieces p = {b, cm_builder_arena(&b->build)};
     const cm_value q = cm_body_input(b, Q), k = cm_body_input(b, K), v = cm_body_input(b, V);
     const struct cm_type *type = cm_builder_type(&b->build, q);
-    const enum cm_dtype inner = precision(b->node, type->dtype);
-    const int64_t swap[] = {0, 1, 3, 2};
-    cm_value *captured;
+    const char *const inner = cm_dtype_name(precision(b->node, type->dtype));
+    cm_value *captured, pieces[3];
     if (cm_node_captured(b->node, p.arena, &captured) > 0)
         return cm_body_decline(b, "its graphs read values of the graph around them");
-    const cm_value root = root_of_scale(&p, q);
-    const cm_value by_keys = join(&p, cm_emit_dims(b, k, 0, 2), cm_emit_int64s(b, -1));
-    const cm_value rows = cm_emit(b, "Reshape", cm_emit(b, "Mul", q, root),
-                                  join(&p, by_keys, cm_emit_dims(b, q, 3, 4)));
-    const cm_value across =
-        cm_emit_with(b, "Transpose", CM_ATTRIBUTES(cm_attr_ints(p.arena, "perm", 4, swap)),
-                     cm_emit(b, "Mul", k, root));
-    const cm_value product = cm_emit(b, "MatMul", rows, across);
-    const cm_value by_queries = cm_emit_dims(b, q, 0, 3);
-    cm_value scores =
-        cm_emit(b, "Reshape", product, join(&p, by_queries, cm_emit_dims(b, k, 2, 3)));
-    scores = through(&p, "score_mod", cm_emit_cast(b, scores, inner));
-    cm_value weights =
-        cm_emit_with(b, "Softmax", CM_ATTRIBUTES(cm_attr_int(p.arena, "axis", -1)), scores);
-    weights = through(&p, "prob_mod", weights);
-    weights = cm_emit(b, "Reshape", weights, join(&p, by_keys, cm_emit_dims(b, k, 2, 3)));
-    const cm_value y = cm_emit(b, "MatMul", weights, cm_emit_cast(b, v, inner));
-    const cm_value shaped =
-        cm_emit(b, "Reshape", y, join(&p, by_queries, cm_emit_dims(b, v, 3, 4)));
-    CM_TRY(b->build.status);
-    return cm_body_return(b, 0, cm_emit_cast(b, shaped, cm_builder_type(&b->build, v)->dtype));
+    const struct cm_str scores = cm_arena_printf(
+        p.arena,
+        "q, k: size(t) = %s(Squeeze(Shape<start=3, end=4>(t), [0]));"
+        "root = given(scale) ? like(q, %.17g) : cast(Reciprocal(Sqrt(Sqrt(size(q)))), q);"
+        "keys = Concat<axis=0>(Shape<start=0, end=2>(k), [-1]);"
+        "rows = Reshape(q * root, Concat<axis=0>(keys, Shape<start=3, end=4>(q)));"
+        "product = MatMul(rows, Transpose<perm=[0, 1, 3, 2]>(k * root));"
+        "queries = Shape<start=0, end=3>(q);"
+        "scores = %s(Reshape(product, Concat<axis=0>(queries, Shape<start=2, end=3>(k))))"
+        "-> scores, keys, queries",
+        type->dtype == CM_DOUBLE ? "double" : "float",
+        sqrt((double)cm_node_float(b->node, "scale")), inner);
+    cm_emit_formulas(b, pieces, cm_str_text(scores), q, k);
+    const cm_value seen = through(&p, "score_mod", pieces[0]);
+    const cm_value weights =
+        through(&p, "prob_mod", cm_emit_formula(b, "t: Softmax<axis=-1>(t)", seen));
+    const struct cm_str sums =
+        cm_arena_printf(p.arena,
+                        "w, k, v, keys, queries:"
+                        "rows = Reshape(w, Concat<axis=0>(keys, Shape<start=2, end=3>(k))); y = "
+                        "MatMul(rows, %s(v));"
+                        "cast(Reshape(y, Concat<axis=0>(queries, Shape<start=3, end=4>(v))), v)",
+                        inner);
+    return cm_body_return(
+        b, 0, cm_emit_formula(b, cm_str_text(sums), weights, k, v, pieces[1], pieces[2]));
 }
 
 CM_OP_IN(ai_onnx_preview, "ai.onnx.preview", FlexAttention, .infer = flex_infer, .body = flex_body);

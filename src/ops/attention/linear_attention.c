@@ -42,8 +42,7 @@ static enum cm_status check_gate(struct cm_infer *in, int i, bool needed,
                              needed ? "needs" : "does not take", i);
     if (!p || p->rank == CM_RANK_UNKNOWN)
         return CM_OK;
-    if (p->rank != 3)
-        return cm_infer_fail(in, "input %d has rank %d, needs 3", i, p->rank);
+    CM_TRY(cm_infer_rank(in, i, 3, 3));
     CM_TRY(cm_heads_unify(in, p->dims[0], key->batch, "batches"));
     CM_TRY(cm_heads_unify(in, p->dims[1], key->length, "lengths"));
     const struct cm_dim last = p->dims[2];
@@ -85,8 +84,7 @@ static enum cm_status linear_infer(struct cm_infer *in)
     CM_TRY(check_gate(in, CM_LINEAR_BETA, rule.corrected, &key, CM_DIM(1), heads));
     struct cm_dim state[4] = {key.batch, heads, key.size, value.size};
     if (past && past->rank != CM_RANK_UNKNOWN) {
-        if (past->rank != 4)
-            return cm_infer_fail(in, "past_state has rank %d, needs 4", past->rank);
+        CM_TRY(cm_infer_rank(in, CM_LINEAR_PAST, 4, 4));
         for (int i = 0; i < 4; i++) {
             CM_TRY(cm_heads_unify(in, past->dims[i], state[i], "sizes of the state"));
             (void)cm_dim_unify(state[i], past->dims[i], &state[i]);

@@ -33,8 +33,7 @@ static enum cm_status check_bias(struct cm_infer *in, struct cm_dim channels)
     const struct cm_type *b = cm_infer_type(in, 2);
     if (!b || b->rank == CM_RANK_UNKNOWN)
         return CM_OK;
-    if (b->rank != 1)
-        return cm_infer_fail(in, "input 2 has rank %d, needs 1", b->rank);
+    CM_TRY(cm_infer_rank(in, 2, 1, 1));
     if (cm_dim_known(b->dims[0]) && cm_dim_known(channels) && b->dims[0].value != channels.value)
         return cm_infer_fail(in, "the bias has %lld numbers, the result has %lld channels",
                              (long long)b->dims[0].value, (long long)channels.value);

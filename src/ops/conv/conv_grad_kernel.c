@@ -25,8 +25,7 @@ static enum cm_status grad_infer(struct cm_infer *in)
     struct cm_dim channels = CM_DIM_ANY;
     if (group < 1)
         return cm_infer_fail(in, "group is %lld, must be 1 or more", (long long)group);
-    if (w->rank != CM_RANK_UNKNOWN && w->rank < 3)
-        return cm_infer_fail(in, "W has rank %d, needs 3 or more", w->rank);
+    CM_TRY(cm_infer_rank(in, W, 3, CM_MAX_RANK));
     if (w->rank != CM_RANK_UNKNOWN)
         channels = is_transposed(in->node) ? cm_dim_product(in->symbols, w->dims[1], CM_DIM(group))
                                            : w->dims[0];

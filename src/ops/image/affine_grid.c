@@ -13,10 +13,8 @@ static enum cm_status affine_infer(struct cm_infer *in)
     struct cm_dim dims[5], both;
     struct cm_known known;
     const bool have = cm_infer_known(in, SIZE, &known);
-    if (theta->rank != CM_RANK_UNKNOWN && theta->rank != 3)
-        return cm_infer_fail(in, "theta has rank %d, needs 3", theta->rank);
-    if (size->rank != CM_RANK_UNKNOWN && size->rank != 1)
-        return cm_infer_fail(in, "size has rank %d, needs 1", size->rank);
+    CM_TRY(cm_infer_rank(in, THETA, 3, 3));
+    CM_TRY(cm_infer_rank(in, SIZE, 1, 1));
     const struct cm_dim rows = theta->rank == 3 ? theta->dims[1] : CM_DIM_ANY;
     const int64_t axes = have ? (int64_t)known.count - 2 : rows.value;
     if ((have || cm_dim_known(rows)) && axes != 2 && axes != 3)

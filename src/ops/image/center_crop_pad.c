@@ -33,8 +33,7 @@ static enum cm_status crop_infer(struct cm_infer *in)
     struct cm_dim dims[CM_MAX_RANK];
     struct cm_known known;
     int axes[CM_MAX_RANK];
-    if (shape->rank != CM_RANK_UNKNOWN && shape->rank != 1)
-        return cm_infer_fail(in, "input 1 has rank %d, needs 1", shape->rank);
+    CM_TRY(cm_infer_rank(in, 1, 1, 1));
     if (x->rank == CM_RANK_UNKNOWN)
         return cm_infer_set_tensor(in, 0, x->dtype, CM_RANK_UNKNOWN, NULL);
     const int n = read_axes(in->node, x->rank, axes, in->err);
@@ -90,47 +89,33 @@ static enum cm_status crop_grad(struct cm_grad *g)
 }
 
 /* Of the sizes at hand and those asked for, what is to be cut or added in all, and half of it
- * before. */
+ * before. Pads are zero where shape says nothing. Not every runtime pads booleans. */
 static enum cm_status crop_body(struct cm_body *b)
 {
-    struct cm_arena *arena = cm_builder_arena(&b->build);
     const cm_value x = cm_body_input(b, 0);
     const struct cm_type *type = cm_builder_type(&b->build, x);
     int axes[CM_MAX_RANK];
-    int64_t list[CM_MAX_RANK];
+    int64_t list[CM_MAX_RANK] = {0};
     if (type->rank == CM_RANK_UNKNOWN || type->rank == 0)
         return cm_body_decline(b, "the rank of input 0 is not known");
     const int n = read_axes(b->node, type->rank, axes, b->build.err);
     if (n < 0)
         return CM_BAD_MODEL;
+    const cm_value zeros = cm_build_int64s(&b->build, (size_t)type->rank, list);
     for (int i = 0; i < n; i++)
         list[i] = axes[i];
-    const cm_value where = cm_build_int64s(&b->build, (size_t)n, list);
-    const cm_value want = cm_emit_with(b, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", CM_INT64)),
-                                       cm_body_input(b, 1));
-    const cm_value have = cm_emit(b, "Gather", cm_emit(b, "Shape", x), where);
-    const cm_value zero = cm_build_int64(&b->build, 0), two = cm_build_int64(&b->build, 2);
-    const cm_value cut = cm_emit(b, "Max", cm_emit(b, "Sub", have, want), zero);
-    const cm_value start = cm_emit(b, "Div", cut, two);
-    const cm_value end = cm_emit(b, "Add", start, cm_emit(b, "Min", have, want));
-    const cm_value inner = cm_emit(b, "Slice", x, start, end, where);
-    const cm_value add = cm_emit(b, "Max", cm_emit(b, "Sub", want, have), zero);
-    const cm_value before = cm_emit(b, "Div", add, two), after = cm_emit(b, "Sub", add, before);
-    /* Pads of all axes, zero where shape says nothing. */
-    const int64_t none[CM_MAX_RANK] = {0};
-    const cm_value still = cm_build_int64s(&b->build, (size_t)type->rank, none);
-    const struct cm_attribute_proto flat = cm_attr_int(arena, "axis", 0);
-    const cm_value pads = cm_emit_with(b, "Concat", CM_ATTRIBUTES(flat),
-                                       cm_emit(b, "ScatterElements", still, where, before),
-                                       cm_emit(b, "ScatterElements", still, where, after));
-    if (type->dtype != CM_BOOL)
-        return cm_body_return(b, 0, cm_emit(b, "Pad", inner, pads));
-    /* not every runtime pads booleans */
-    const cm_value bytes =
-        cm_emit_with(b, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", CM_UINT8)), inner);
-    return cm_body_return(b, 0,
-                          cm_emit_with(b, "Cast", CM_ATTRIBUTES(cm_attr_int(arena, "to", CM_BOOL)),
-                                       cm_emit(b, "Pad", bytes, pads)));
+    return cm_body_return(
+        b, 0,
+        cm_emit_formula(b,
+                        "x, shape, at, zeros: want = int64(shape); have = Gather(Shape(x), at);"
+                        "zero = int64(0); two = int64(2); start = Max(have - want, zero) / two;"
+                        "inner = Slice(x, start, start + Min(have, want), at);"
+                        "add = Max(want - have, zero); before = add / two; after = add - before;"
+                        "pads = Concat<axis=0>(ScatterElements(zeros, at, before),"
+                        "                      ScatterElements(zeros, at, after));"
+                        "is(x, bool) ? bool(Pad(uint8(inner), pads)) : Pad(inner, pads)",
+                        x, cm_body_input(b, 1), cm_build_int64s(&b->build, (size_t)n, list),
+                        zeros));
 }
 
 static void crop_require(struct cm_require *r)

@@ -93,8 +93,7 @@ static enum cm_status col2im_infer(struct cm_infer *in)
     struct cm_dim dims[CM_MAX_RANK];
     struct cm_known known;
     int rank = CM_RANK_UNKNOWN;
-    if (x->rank != CM_RANK_UNKNOWN && x->rank != 3)
-        return cm_infer_fail(in, "input 0 has rank %d, needs 3", x->rank);
+    CM_TRY(cm_infer_rank(in, COLUMNS, 3, 3));
     if (cm_infer_known(in, IMAGE, &known) && known.count <= CM_MAX_RANK - 2) {
         rank = (int)known.count + 2;
         for (size_t i = 0; i < known.count; i++)

@@ -246,98 +246,83 @@ static enum cm_status deform_run(struct cm_call *call)
 
 struct pieces {
     struct cm_body *b;
-    struct cm_arena *arena;
     struct cm_window window;
     int axes;
     enum cm_dtype wide;
     int64_t channels, taps, group, offset_group;
-    cm_value places; /* how many, as a list of one */
 };
 
-static cm_value join(const struct pieces *p, cm_value a, cm_value b)
+/* A formula that knows the numbers of the pieces, and of one axis. */
+static const char *formula_of(const struct pieces *p, int axis, const char *names, const char *text)
 {
-    return cm_emit_with(p->b, "Concat", CM_ATTRIBUTES(cm_attr_int(p->arena, "axis", 0)), a, b);
+    return cm_str_text(cm_arena_printf(
+        cm_builder_arena(&p->b->build),
+        "%s: axes = %d; at = %d; stride = %lld; pad = %lld; taps = %lld; inputs = %lld;"
+        "depth = %lld; wide(t) = %s(t); list(t, u) = Concat<axis=0>(t, u);"
+        "size(t, i) = Squeeze(Shape<start=i, end=i + 1>(t), [0]); %s",
+        names, p->axes, axis, (long long)p->window.stride[axis],
+        (long long)p->window.pad_begin[axis], (long long)p->taps,
+        (long long)(p->channels / p->group * p->taps), (long long)(p->channels / p->offset_group),
+        cm_dtype_name(p->wide), text));
 }
 
-/* How many elements a list of dimensions stands for, as a list of one. */
-static cm_value product(const struct pieces *p, cm_value dims)
+/* How far each tap is from the first one along an axis. */
+static cm_value tap_steps(const struct pieces *p, int axis)
 {
-    return cm_emit(p->b, "ReduceProd", dims);
-}
-
-/* Where the windows' taps are along one axis before they are moved: (taps, places). */
-static cm_value resting_places(const struct pieces *p, int axis)
-{
-    const cm_value offset = cm_body_input(p->b, OFFSET);
-    const cm_value dims = cm_emit_dims(p->b, offset, 2, p->axes + 2);
-    const cm_value count = cm_emit(p->b, "Squeeze", cm_emit_dims(p->b, offset, axis + 2, axis + 3),
-                                   cm_emit_int64s(p->b, 0));
-    cm_value at = cm_emit(p->b, "Range", cm_build_int64(&p->b->build, 0), count,
-                          cm_build_int64(&p->b->build, 1));
-    at = cm_emit(p->b, "Mul", at, cm_build_int64(&p->b->build, p->window.stride[axis]));
-    at = cm_emit(p->b, "Sub", at, cm_build_int64(&p->b->build, p->window.pad_begin[axis]));
-    int64_t behind[MOST_AXES];
-    for (int i = 0; i < p->axes - 1 - axis; i++)
-        behind[i] = i + 1;
-    if (axis < p->axes - 1)
-        at = cm_emit(p->b, "Unsqueeze", at,
-                     cm_build_int64s(&p->b->build, (size_t)(p->axes - 1 - axis), behind));
-    at = cm_emit(p->b, "Reshape", cm_emit(p->b, "Expand", at, dims), cm_emit_int64s(p->b, 1, -1));
-
-    int64_t *steps = CM_NEW_ARRAY(p->arena, int64_t, (size_t)p->taps);
+    int64_t *steps = CM_NEW_ARRAY(cm_builder_arena(&p->b->build), int64_t, (size_t)p->taps);
     for (int64_t tap = 0; tap < p->taps; tap++) {
         int64_t index[CM_MAX_RANK];
         unravel(tap, p->axes, p->window.kernel, index);
         steps[tap] = index[axis] * p->window.dilation[axis];
     }
-    const cm_value moves =
-        cm_emit(p->b, "Unsqueeze", cm_build_int64s(&p->b->build, (size_t)p->taps, steps),
-                cm_emit_int64s(p->b, 1));
-    return cm_emit_cast(p->b, cm_emit(p->b, "Add", at, moves), p->wide);
+    return cm_build_int64s(&p->b->build, (size_t)p->taps, steps);
 }
 
-/* The columns: (N, group, depth * taps, places). */
-static cm_value columns(const struct pieces *p)
+/* The columns: (N, group, depth * taps, places). `rest` is where the windows' taps are along one
+ * axis before they are moved: (taps, places). */
+static cm_value columns(const struct pieces *p, cm_value count)
 {
-    const cm_value x = cm_body_input(p->b, X), mask = cm_body_input(p->b, MASK);
-    const cm_value area = product(p, cm_emit_dims(p->b, x, 2, p->axes + 2));
-    const cm_value image = cm_emit_cast(
-        p->b,
-        cm_emit(p->b, "Reshape", x,
-                join(p, cm_emit_int64s(p->b, -1, p->channels / p->offset_group), area)),
-        p->wide);
-    const cm_value moves =
-        cm_emit_cast(p->b,
-                     cm_emit(p->b, "Reshape", cm_body_input(p->b, OFFSET),
-                             join(p, cm_emit_int64s(p->b, -1, p->taps, p->axes), p->places)),
-                     p->wide);
-    const cm_value flat = join(p, cm_emit_int64s(p->b, -1),
-                               cm_emit(p->b, "Mul", p->places, cm_emit_int64s(p->b, p->taps)));
-    cm_value at[MOST_AXES], lengths[MOST_AXES], sizes[MOST_AXES];
+    struct cm_body *b = p->b;
+    const cm_value x = cm_body_input(b, X), offset = cm_body_input(b, OFFSET);
+    cm_value v[3], at[MOST_AXES], lengths[MOST_AXES], sizes[MOST_AXES];
+    cm_emit_formulas(b, v,
+                     formula_of(p, 0, "x, offset, count",
+                                "area = ReduceProd(Shape<start=2, end=axes + 2>(x));"
+                                "image = wide(Reshape(x, list([-1, depth], area)));"
+                                "moves = wide(Reshape(offset, list([-1, taps, axes], count)));"
+                                "flat = list([-1], count * [taps]) -> image, moves, flat"),
+                     x, offset, count);
     for (int a = 0; a < p->axes; a++) {
-        const cm_value move =
-            cm_emit_with(p->b, "Gather", CM_ATTRIBUTES(cm_attr_int(p->arena, "axis", 2)), moves,
-                         cm_build_int64(&p->b->build, a));
-        at[a] = cm_emit(p->b, "Reshape", cm_emit(p->b, "Add", move, resting_places(p, a)), flat);
-        sizes[a] =
-            cm_emit(p->b, "Squeeze", cm_emit_dims(p->b, x, a + 2, a + 3), cm_emit_int64s(p->b, 0));
-        lengths[a] = cm_emit_cast(p->b, sizes[a], p->wide);
+        cm_value axis[3];
+        cm_emit_formulas(
+            b, axis,
+            formula_of(p, a, "x, offset, moves, flat, steps",
+                       "move = Gather<axis=2>(moves, int64(at));"
+                       "dims = Shape<start=2, end=axes + 2>(offset); n = size(offset, at + 2);"
+                       "line = Range(int64(0), n, int64(1)) * stride - pad;"
+                       "line = at == axes - 1 ? line : Unsqueeze(line, [1 to axes - 1 - at]);"
+                       "rest = wide(Reshape(Expand(line, dims), [1, -1]) + Unsqueeze(steps, [1]));"
+                       "places = Reshape(move + rest, flat); pixels = size(x, at + 2);"
+                       "length = wide(pixels) -> places, pixels, length"),
+            x, offset, v[1], v[2], tap_steps(p, a));
+        at[a] = axis[0];
+        sizes[a] = axis[1];
+        lengths[a] = axis[2];
     }
-    cm_value v = cm_sampler_build(&p->b->build, &sampler, image, p->axes, at, lengths, sizes);
-    if (mask) {
-        const cm_value factors = cm_emit(p->b, "Reshape", cm_emit_cast(p->b, mask, p->wide), flat);
-        v = cm_emit(p->b, "Mul", v, cm_emit(p->b, "Unsqueeze", factors, cm_emit_int64s(p->b, 1)));
-    }
-    return cm_emit(
-        p->b, "Reshape", v,
-        join(p, cm_emit_int64s(p->b, -1, p->group, p->channels / p->group * p->taps), p->places));
+    return cm_emit_formula(
+        b,
+        formula_of(p, 0, "v, mask, flat, count",
+                   "by = mask ? Reshape(wide(mask), flat) : none;"
+                   "Reshape(mask ? v * Unsqueeze(by, [1]) : v, list([-1, group, inputs], count))"),
+        cm_sampler_build(&b->build, &sampler, v[0], p->axes, at, lengths, sizes),
+        cm_body_input(b, MASK), v[2], count);
 }
 
 static enum cm_status deform_body(struct cm_body *b)
 {
     const cm_value x = cm_body_input(b, X), w = cm_body_input(b, W), bias = cm_body_input(b, BIAS);
     const struct cm_type *type = cm_builder_type(&b->build, w);
-    struct pieces p = {.b = b, .arena = cm_builder_arena(&b->build), .taps = 1};
+    struct pieces p = {.b = b, .taps = 1};
     int64_t kernel[MOST_AXES];
     if (type->rank == CM_RANK_UNKNOWN || type->rank > MOST_AXES + 2)
         return cm_body_decline(b, "the rank of W is not known");
@@ -357,22 +342,22 @@ static enum cm_status deform_body(struct cm_body *b)
         !cm_dim_mul(type->dims[1].value, p.taps, &inputs))
         return cm_body_decline(b, "the number of channels is too large");
     p.wide = type->dtype == CM_DOUBLE ? CM_DOUBLE : CM_FLOAT;
-    const cm_value dims = cm_emit_dims(b, cm_body_input(b, OFFSET), 2, p.axes + 2);
-    p.places = product(&p, dims);
-    const cm_value rows =
-        cm_emit(b, "Reshape", cm_emit_cast(b, w, p.wide), cm_emit_int64s(b, p.group, -1, inputs));
-    cm_value y = cm_emit(b, "MatMul", rows, columns(&p));
-    y = cm_emit(b, "Reshape", y,
-                join(&p, join(&p, cm_emit_dims(b, x, 0, 1), cm_emit_int64s(b, -1)), dims));
-    if (bias) {
-        int64_t behind[MOST_AXES];
-        for (int i = 0; i < p.axes; i++)
-            behind[i] = i + 1;
-        y = cm_emit(b, "Add", y,
-                    cm_emit(b, "Unsqueeze", cm_emit_cast(b, bias, p.wide),
-                            cm_build_int64s(&b->build, (size_t)p.axes, behind)));
-    }
-    return cm_body_return(b, 0, cm_emit_cast(b, y, type->dtype));
+    cm_value v[3];
+    cm_emit_formulas(
+        b, v,
+        formula_of(&p, 0, "w, offset",
+                   "dims = Shape<start=2, end=axes + 2>(offset); count = ReduceProd(dims);"
+                   "rows = Reshape(wide(w), [group, -1, inputs]) -> dims, count, rows"),
+        w, cm_body_input(b, OFFSET));
+    const cm_value cut = columns(&p, v[1]);
+    return cm_body_return(
+        b, 0,
+        cm_emit_formula(b,
+                        formula_of(&p, 0, "x, w, bias, dims, rows, columns",
+                                   "shape = list(list(Shape<start=0, end=1>(x), [-1]), dims);"
+                                   "y = Reshape(MatMul(rows, columns), shape);"
+                                   "cast(bias ? y + Unsqueeze(wide(bias), [1 to axes]) : y, w)"),
+                        x, w, bias, v[0], v[2], cut));
 }
 
 CM_OP(DeformConv, .infer = deform_infer, .prepare = deform_prepare, .run = deform_run,

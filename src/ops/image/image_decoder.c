@@ -24,8 +24,7 @@ static enum cm_status decoder_infer(struct cm_infer *in)
         return cm_infer_fail(
             in, "attribute 'pixel_format' is '%.*s', expected 'RGB', 'BGR' or 'Grayscale'",
             CM_STR_FMT(cm_node_str(in->node, "pixel_format")));
-    if (x->rank != CM_RANK_UNKNOWN && x->rank != 1)
-        return cm_infer_fail(in, "input 0 has rank %d, needs 1", x->rank);
+    CM_TRY(cm_infer_rank(in, 0, 1, 1));
     return cm_infer_set_tensor(in, 0, CM_UINT8, 3, dims);
 }
 

@@ -12,10 +12,8 @@ static enum cm_status regions_infer(struct cm_infer *in, enum cm_dtype dtype, in
 {
     const struct cm_type *x = cm_infer_type(in, 0), *rois = cm_infer_type(in, 1);
     struct cm_dim both;
-    if (x->rank != CM_RANK_UNKNOWN && x->rank != 4)
-        return cm_infer_fail(in, "input 0 has rank %d, needs 4", x->rank);
-    if (rois->rank != CM_RANK_UNKNOWN && rois->rank != 2)
-        return cm_infer_fail(in, "input 1 has rank %d, needs 2", rois->rank);
+    CM_TRY(cm_infer_rank(in, 0, 4, 4));
+    CM_TRY(cm_infer_rank(in, 1, 2, 2));
     if (rois->rank == 2 && !cm_dim_unify(rois->dims[1], CM_DIM(columns), &both))
         return cm_infer_fail(in, "a region has %lld numbers, needs %lld",
                              (long long)rois->dims[1].value, (long long)columns);
@@ -56,8 +54,7 @@ enum cm_status cm_align_infer(struct cm_infer *in, enum cm_dtype dtype)
         cm_node_int(in->node, "sampling_ratio") > RATIO_MAX)
         return cm_infer_fail(in, "sampling_ratio is %lld, must be 0 to %d",
                              (long long)cm_node_int(in->node, "sampling_ratio"), RATIO_MAX);
-    if (indices->rank != CM_RANK_UNKNOWN && indices->rank != 1)
-        return cm_infer_fail(in, "input 2 has rank %d, needs 1", indices->rank);
+    CM_TRY(cm_infer_rank(in, 2, 1, 1));
     if (indices->rank == 1 && rois->rank == 2 &&
         !cm_dim_unify(indices->dims[0], rois->dims[0], &both))
         return cm_infer_fail(in, "there are %lld regions and %lld indices",

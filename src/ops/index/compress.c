@@ -8,8 +8,7 @@ static enum cm_status compress_infer(struct cm_infer *in)
     const struct cm_type *x = cm_infer_type(in, 0), *condition = cm_infer_type(in, 1);
     struct cm_dim dims[CM_MAX_RANK];
     int axis;
-    if (condition->rank != CM_RANK_UNKNOWN && condition->rank != 1)
-        return cm_infer_fail(in, "condition has rank %d, needs 1", condition->rank);
+    CM_TRY(cm_infer_rank(in, 1, 1, 1));
     if (!cm_node_has_attr(in->node, "axis"))
         return cm_infer_set_tensor(in, 0, x->dtype, 1, &CM_DIM_ANY);
     if (x->rank == CM_RANK_UNKNOWN)

@@ -18,10 +18,8 @@ static enum cm_status reverse_infer(struct cm_infer *in)
     struct cm_dim both;
     if (!read_axes(in->node, &batch, &time))
         return cm_infer_fail(in, "batch_axis and time_axis must be 0 and 1, or 1 and 0");
-    if (x->rank != CM_RANK_UNKNOWN && x->rank < 2)
-        return cm_infer_fail(in, "input 0 has rank %d, needs at least 2", x->rank);
-    if (lens->rank != CM_RANK_UNKNOWN && lens->rank != 1)
-        return cm_infer_fail(in, "sequence_lens has rank %d, needs 1", lens->rank);
+    CM_TRY(cm_infer_rank(in, 0, 2, CM_MAX_RANK));
+    CM_TRY(cm_infer_rank(in, 1, 1, 1));
     if (x->rank != CM_RANK_UNKNOWN && lens->rank == 1 &&
         !cm_dim_unify(x->dims[batch], lens->dims[0], &both))
         return cm_infer_fail(in, "there are %lld lengths for a batch of %lld",

@@ -21,8 +21,7 @@ static enum cm_status tensor_scatter_infer(struct cm_infer *in)
         return cm_infer_fail(in, "attribute 'mode' is '%.*s', expected 'linear' or 'circular'",
                              CM_STR_FMT(cm_node_str(in->node, "mode")));
     CM_TRY(cm_infer_set(in, 0, cache));
-    if (where && where->rank != CM_RANK_UNKNOWN && where->rank != 1)
-        return cm_infer_fail(in, "write_indices has rank %d, needs 1", where->rank);
+    CM_TRY(cm_infer_rank(in, WHERE, 1, 1));
     if (cache->rank == CM_RANK_UNKNOWN)
         return CM_OK;
     CM_TRY(cm_infer_axis(in, cm_node_int(in->node, "axis"), cache->rank, false, &axis));

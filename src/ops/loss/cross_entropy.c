@@ -56,8 +56,7 @@ enum { D_LOSS, LOG_PROB, LABELS, WEIGHTS }; /* operands of SoftmaxCrossEntropyLo
 static enum cm_status loss_grad_infer(struct cm_infer *in)
 {
     const struct cm_type *log_prob = cm_infer_type(in, LOG_PROB);
-    if (log_prob->rank != CM_RANK_UNKNOWN && log_prob->rank < 2)
-        return cm_infer_fail(in, "log_prob has rank %d, needs 2 or more", log_prob->rank);
+    CM_TRY(cm_infer_rank(in, LOG_PROB, 2, CM_MAX_RANK));
     return cm_infer_set(in, 0, log_prob);
 }
 

@@ -43,8 +43,7 @@ static enum cm_status check_weights(struct cm_infer *in, const struct cm_type *s
     struct cm_dim both;
     if (!w || w->rank == CM_RANK_UNKNOWN)
         return CM_OK;
-    if (w->rank != 1)
-        return cm_infer_fail(in, "input 2 has rank %d, needs 1", w->rank);
+    CM_TRY(cm_infer_rank(in, 2, 1, 1));
     if (scores->rank >= 2 && !cm_dim_unify(w->dims[0], scores->dims[1], &both))
         return cm_infer_fail(in, "input 2 has %lld weights for %lld classes",
                              (long long)w->dims[0].value, (long long)scores->dims[1].value);

@@ -16,8 +16,7 @@ static enum cm_status matrix_dims(struct cm_infer *in, int i, bool transposed, s
     *rows = *columns = CM_DIM_ANY;
     if (type->rank == CM_RANK_UNKNOWN)
         return CM_OK;
-    if (type->rank != 2)
-        return cm_infer_fail(in, "input %d has rank %d, needs 2", i, type->rank);
+    CM_TRY(cm_infer_rank(in, i, 2, 2));
     *rows = type->dims[transposed ? 1 : 0];
     *columns = type->dims[transposed ? 0 : 1];
     return CM_OK;
@@ -28,8 +27,7 @@ static enum cm_status check_addend(struct cm_infer *in, const struct cm_dim *dim
     const struct cm_type *c = cm_infer_type(in, 2);
     if (!c || c->rank == CM_RANK_UNKNOWN)
         return CM_OK;
-    if (c->rank > 2)
-        return cm_infer_fail(in, "input 2 has rank %d, needs 2 or less", c->rank);
+    CM_TRY(cm_infer_rank(in, 2, 0, 2));
     for (int i = 0; i < c->rank; i++) {
         const struct cm_dim have = c->dims[i], need = dims[2 - c->rank + i];
         if (cm_dim_known(have) && cm_dim_known(need) && have.value != 1 && have.value != need.value)

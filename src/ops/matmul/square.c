@@ -8,8 +8,7 @@ enum cm_status cm_infer_square(struct cm_infer *in)
     struct cm_dim side;
     if (x->rank == CM_RANK_UNKNOWN)
         return CM_OK;
-    if (x->rank < 2)
-        return cm_infer_fail(in, "input 0 has rank %d, needs at least 2", x->rank);
+    CM_TRY(cm_infer_rank(in, 0, 2, CM_MAX_RANK));
     if (!cm_dim_unify(x->dims[x->rank - 2], x->dims[x->rank - 1], &side))
         return cm_infer_fail(in, "its matrices are %lld by %lld, not square",
                              (long long)x->dims[x->rank - 2].value,

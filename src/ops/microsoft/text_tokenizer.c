@@ -62,8 +62,7 @@ static enum cm_status tokenizer_infer(struct cm_infer *in)
     CM_TRY(check_attributes(in));
     if (x->rank == CM_RANK_UNKNOWN)
         return cm_infer_set_tensor(in, 0, CM_STRING, CM_RANK_UNKNOWN, NULL);
-    if (x->rank != 1 && x->rank != 2)
-        return cm_infer_fail(in, "input 0 has rank %d, needs 1 or 2", x->rank);
+    CM_TRY(cm_infer_rank(in, 0, 1, 2));
     cm_type_copy_dims(dims, x);
     return cm_infer_set_tensor(in, 0, CM_STRING, x->rank + 1, dims);
 }

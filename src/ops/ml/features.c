@@ -332,8 +332,7 @@ static enum cm_status vectorizer_infer(struct cm_infer *in)
         dims[1] = cm_dim_sum(in->symbols, dims[1], CM_DIM(widths.items[i]));
         if (x->rank == CM_RANK_UNKNOWN)
             continue;
-        if (x->rank != 1 && x->rank != 2)
-            return cm_infer_fail(in, "input %d has rank %d, needs 1 or 2", i, x->rank);
+        CM_TRY(cm_infer_rank(in, i, 1, 2));
         if (!cm_dim_unify(dims[0], x->dims[0], &dims[0]))
             return cm_infer_fail(in, "input %d has %lld rows, one before it %lld", i,
                                  (long long)x->dims[0].value, (long long)dims[0].value);

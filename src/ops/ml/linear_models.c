@@ -1,5 +1,6 @@
 /* LinearRegressor and LinearClassifier: products of features and coefficients. */
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/node_formula.h"
 #include "graph/op.h"
 #include "ops/common/reals.h"
 #include "ops/ml/class_labels.h"
@@ -64,50 +65,30 @@ static cm_value constant(struct cm_grad *g, const float *items, const struct cm_
     return cm_build_tensor(&g->build, &tensor);
 }
 
-/* The features as rows of floats. */
-static cm_value feature_rows(struct cm_grad *g, const struct model *m)
-{
-    const cm_value rows =
-        cm_emit(g, "Reshape", cm_grad_input(g, 0), cm_emit_int64s(g, -1, m->features));
-    return cm_emit_with(
-        g, "Cast", CM_ATTRIBUTES(cm_attr_int(cm_builder_arena(&g->build), "to", CM_FLOAT)), rows);
-}
-
-/* By probabilities whose normal quantiles are y: 1 / density(y). */
-static cm_value probit_slope(struct cm_grad *g, const struct model *m, cm_value y)
-{
-    const cm_value weights = constant(g, m->coefficients.items, &CM_SHAPE(m->outputs, m->features));
-    const cm_value turned = cm_emit(g, "Transpose", weights);
-    const cm_value zero = cm_emit_scalar(g, CM_FLOAT, 0), one = cm_emit_scalar(g, CM_FLOAT, 1);
-    cm_value p = cm_emit(g, "MatMul", feature_rows(g, m), turned);
-    if (m->intercepts.count)
-        p = cm_emit(g, "Add", p, constant(g, m->intercepts.items, &CM_SHAPE(m->outputs)));
-    if (m->outputs < cm_builder_type(&g->build, y)->dims[1].value)
-        p = cm_emit_with(g, "Concat",
-                         CM_ATTRIBUTES(cm_attr_int(cm_builder_arena(&g->build), "axis", 1)),
-                         cm_emit(g, "Sub", one, p), p);
-    const cm_value half =
-        cm_emit(g, "Mul", cm_emit(g, "Mul", y, y), cm_emit_scalar(g, CM_FLOAT, 0.5));
-    const cm_value slope = cm_emit(g, "Mul", cm_emit(g, "Exp", half),
-                                   cm_emit_scalar(g, CM_FLOAT, 2.50662827463100050242));
-    const cm_value some =
-        cm_emit(g, "And", cm_emit(g, "Greater", p, zero), cm_emit(g, "Less", p, one));
-    return cm_emit(g, "Where", some, slope, zero);
-}
-
-/* From the finished scores y, output number o, back to those before. */
+/* From the finished scores y, output number o, back to those before. Of a probit: by probabilities
+ * p whose normal quantiles are y, 1 / density(y). */
 static cm_value unfinish(struct cm_grad *g, const struct model *m, int o)
 {
     const cm_value y = cm_grad_output(g, o), dy = cm_grad_incoming(g, o);
-    const cm_value one = cm_emit_scalar(g, CM_FLOAT, 1);
     if (m->finish == CM_SCORES_LOGISTIC)
-        return cm_emit(g, "Mul", dy, cm_emit(g, "Mul", y, cm_emit(g, "Sub", one, y)));
-    if (m->finish == CM_SCORES_PROBIT)
-        return cm_emit(g, "Mul", dy, probit_slope(g, m, y));
+        return cm_emit_formula(g, "y, dy: dy * (y * (1 - y))", y, dy);
     if (m->finish == CM_SCORES_PLAIN)
         return dy;
-    const cm_value mean = cm_emit(g, "ReduceSum", cm_emit(g, "Mul", dy, y), cm_emit_int64s(g, 1));
-    return cm_emit(g, "Mul", y, cm_emit(g, "Sub", dy, mean));
+    if (m->finish != CM_SCORES_PROBIT)
+        return cm_emit_formula(g, "y, dy: y * (dy - ReduceSum(dy * y, [1]))", y, dy);
+    const cm_value shift =
+        m->intercepts.count ? constant(g, m->intercepts.items, &CM_SHAPE(m->outputs)) : 0;
+    const struct cm_str text = cm_arena_printf(
+        cm_builder_arena(&g->build),
+        "x, y, dy, weights, shift: zero = float(0); one = float(1);"
+        "p = MatMul(float(Reshape(x, [-1, %lld])), Transpose(weights)) + shift;"
+        "p = %d ? Concat<axis=1>(one - p, p) : p; slope = Exp(y * y * 0.5) * %.17g;"
+        "dy * Where(And(Greater(p, zero), Less(p, one)), slope, zero)",
+        (long long)m->features, m->outputs < cm_builder_type(&g->build, y)->dims[1].value,
+        2.50662827463100050242);
+    return cm_emit_formula(g, cm_str_text(text), cm_grad_input(g, 0), y, dy,
+                           constant(g, m->coefficients.items, &CM_SHAPE(m->outputs, m->features)),
+                           shift);
 }
 
 /* ds: the gradient of the rows of scores before they are finished. */
@@ -115,9 +96,9 @@ static enum cm_status set_features(struct cm_grad *g, const struct model *m, cm_
 {
     const cm_value x = cm_grad_input(g, 0);
     const cm_value weights = constant(g, m->coefficients.items, &CM_SHAPE(m->outputs, m->features));
-    const cm_value rows = cm_emit(g, "MatMul", ds, weights);
-    const cm_value dx = cm_emit(g, "Reshape", rows, cm_emit(g, "Shape", x));
-    return cm_grad_set(g, 0, cm_emit(g, "CastLike", dx, x));
+    return cm_grad_set(g, 0,
+                       cm_emit_formula(g, "x, ds, w: CastLike(Reshape(MatMul(ds, w), Shape(x)), x)",
+                                       x, ds, weights));
 }
 
 /* ---- LinearRegressor ---- */
@@ -257,12 +238,11 @@ static enum cm_status classifier_grad(struct cm_grad *g)
     CM_TRY(
         read_classifier(g->node, x->rank > 0 ? x->dims[x->rank - 1].value : -1, &m, g->build.err));
     cm_value ds = unfinish(g, &m, 1);
-    if (m.outputs < (int64_t)class_count(g->node)) { /* -s and s */
-        const cm_value axis = cm_emit_int64s(g, 1), two = cm_emit_int64s(g, 2);
-        const cm_value no = cm_emit(g, "Slice", ds, cm_emit_int64s(g, 0), axis, axis);
-        const cm_value yes = cm_emit(g, "Slice", ds, axis, two, axis);
-        ds = cm_emit(g, "Sub", yes, no);
-    }
+    if (m.outputs < (int64_t)class_count(g->node)) /* -s and s */
+        ds = cm_emit_formula(g,
+                             "ds: axis = [1]; two = [2]; no = Slice(ds, [0], axis, axis);"
+                             "Slice(ds, axis, two, axis) - no",
+                             ds);
     return set_features(g, &m, ds);
 }
 

@@ -72,8 +72,7 @@ static enum cm_status zip_infer(struct cm_infer *in)
     struct cm_dim both;
     if (labels.count == 0)
         return cm_infer_fail(in, "it has no class labels");
-    if (x->rank != CM_RANK_UNKNOWN && x->rank != 1 && x->rank != 2)
-        return cm_infer_fail(in, "input 0 has rank %d, needs 1 or 2", x->rank);
+    CM_TRY(cm_infer_rank(in, 0, 1, 2));
     if (x->rank > 0 && !cm_dim_unify(x->dims[x->rank - 1], CM_DIM((int64_t)labels.count), &both))
         return cm_infer_fail(in, "input 0 has %lld columns for %zu class labels",
                              (long long)x->dims[x->rank - 1].value, labels.count);

@@ -78,8 +78,7 @@ enum cm_status cm_infer_feature_rows(struct cm_infer *in, int64_t features, stru
     *rows = CM_DIM_ANY;
     if (x->rank == CM_RANK_UNKNOWN)
         return CM_OK;
-    if (x->rank != 1 && x->rank != 2)
-        return cm_infer_fail(in, "input 0 has rank %d, needs 1 or 2", x->rank);
+    CM_TRY(cm_infer_rank(in, 0, 1, 2));
     if (!cm_dim_unify(x->dims[x->rank - 1], CM_DIM(features), &both))
         return cm_infer_fail(in, "input 0 has %lld features, the model is for %lld",
                              (long long)x->dims[x->rank - 1].value, (long long)features);

@@ -26,8 +26,7 @@ static enum cm_status infer_rows(struct cm_infer *in, struct cm_dim *rows)
     if (!cm_scores_parse(finish, &ignored))
         return cm_infer_fail(in, "attribute 'post_transform' is '%.*s', which is not known",
                              CM_STR_FMT(finish));
-    if (x->rank != CM_RANK_UNKNOWN && x->rank != 1 && x->rank != 2)
-        return cm_infer_fail(in, "input 0 has rank %d, needs 1 or 2", x->rank);
+    CM_TRY(cm_infer_rank(in, 0, 1, 2));
     *rows = x->rank == 2 ? x->dims[0] : x->rank == 1 ? CM_DIM(1) : CM_DIM_ANY;
     return CM_OK;
 }

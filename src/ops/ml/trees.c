@@ -22,8 +22,7 @@ static enum cm_status trees_infer(struct cm_infer *in)
     if (finish < CM_SCORES_PLAIN || finish > CM_SCORES_PROBIT)
         return cm_infer_fail(in, "attribute 'post_transform' is %lld, expected 0 to 4",
                              (long long)finish);
-    if (x->rank != CM_RANK_UNKNOWN && x->rank != 2)
-        return cm_infer_fail(in, "input 0 has rank %d, needs 2", x->rank);
+    CM_TRY(cm_infer_rank(in, 0, 2, 2));
     const struct cm_dim dims[2] = {x->rank == 2 ? x->dims[0] : CM_DIM_ANY, CM_DIM(targets)};
     return cm_infer_set_tensor(in, 0, x->dtype, 2, dims);
 }

@@ -28,8 +28,7 @@ static enum cm_status batch_norm_infer(struct cm_infer *in)
         const struct cm_dim before = channels;
         if (p->rank == CM_RANK_UNKNOWN)
             continue;
-        if (p->rank != 1)
-            return cm_infer_fail(in, "input %d has rank %d, needs 1", i, p->rank);
+        CM_TRY(cm_infer_rank(in, i, 1, 1));
         if (!cm_dim_unify(before, p->dims[0], &channels))
             return cm_infer_fail(in, "input %d has %lld numbers, there are %lld channels", i,
                                  (long long)p->dims[0].value, (long long)before.value);

@@ -20,8 +20,7 @@ static enum cm_status grad_infer(struct cm_infer *in)
     const struct cm_dim before = channels;
     if (x->rank == 0)
         return cm_infer_fail(in, "X is a scalar, needs a batch axis");
-    if (scale->rank != CM_RANK_UNKNOWN && scale->rank != 1)
-        return cm_infer_fail(in, "Scale has rank %d, needs 1", scale->rank);
+    CM_TRY(cm_infer_rank(in, SCALE, 1, 1));
     if (scale->rank == 1 && !cm_dim_unify(before, scale->dims[0], &channels))
         return cm_infer_fail(in, "Scale has %lld numbers, there are %lld channels",
                              (long long)scale->dims[0].value, (long long)before.value);

@@ -23,8 +23,7 @@ static enum cm_status group_norm_infer(struct cm_infer *in)
     CM_TRY(cm_infer_set(in, 0, x));
     if (x->rank == CM_RANK_UNKNOWN)
         return CM_OK;
-    if (x->rank < 2)
-        return cm_infer_fail(in, "input 0 has rank %d, needs 2 or more", x->rank);
+    CM_TRY(cm_infer_rank(in, 0, 2, CM_MAX_RANK));
     if (groups && cm_dim_known(x->dims[1]) && x->dims[1].value % groups != 0)
         return cm_infer_fail(in, "num_groups is %lld, which does not divide %lld channels",
                              (long long)groups, (long long)x->dims[1].value);

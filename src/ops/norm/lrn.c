@@ -14,8 +14,7 @@ static enum cm_status lrn_infer(struct cm_infer *in)
     const int64_t size = cm_node_int(in->node, "size");
     if (size < 1 || size > INT32_MAX)
         return cm_infer_fail(in, "size is %lld, must be 1 to %d", (long long)size, INT32_MAX);
-    if (x->rank != CM_RANK_UNKNOWN && x->rank < 2)
-        return cm_infer_fail(in, "input 0 has rank %d, needs 2 or more", x->rank);
+    CM_TRY(cm_infer_rank(in, 0, 2, CM_MAX_RANK));
     return cm_infer_set(in, 0, x);
 }
 

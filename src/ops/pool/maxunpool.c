@@ -39,8 +39,7 @@ static enum cm_status unpool_infer(struct cm_infer *in)
     struct cm_known shape;
     if (x->rank == CM_RANK_UNKNOWN)
         return cm_infer_set(in, 0, cm_type_tensor(in->arena, x->dtype, CM_RANK_UNKNOWN, NULL));
-    if (x->rank < 3)
-        return cm_infer_fail(in, "input 0 has rank %d, needs at least 3", x->rank);
+    CM_TRY(cm_infer_rank(in, 0, 3, CM_MAX_RANK));
     if (indices->rank != CM_RANK_UNKNOWN && indices->rank != x->rank)
         return cm_infer_fail(in, "the indices have rank %d, input 0 has %d", indices->rank,
                              x->rank);

@@ -12,8 +12,7 @@ enum cm_status cm_planes_infer(struct cm_infer *in)
         CM_TRY(cm_infer_set(in, 0, x));
         return cm_infer_set_tensor(in, 1, CM_INT64, CM_RANK_UNKNOWN, NULL);
     }
-    if (x->rank < 3)
-        return cm_infer_fail(in, "input 0 has rank %d, needs at least 3", x->rank);
+    CM_TRY(cm_infer_rank(in, 0, 3, CM_MAX_RANK));
     struct cm_window window;
     CM_TRY(cm_window_read(in->node, x->rank - 2, NULL, &window, in->err));
     CM_TRY(cm_window_infer(in, &window, x, x->dims[1], &y));
@@ -27,8 +26,7 @@ enum cm_status cm_planes_infer_global(struct cm_infer *in)
     struct cm_dim dims[CM_MAX_RANK];
     if (x->rank == CM_RANK_UNKNOWN)
         return cm_infer_set(in, 0, x);
-    if (x->rank < 2)
-        return cm_infer_fail(in, "input 0 has rank %d, needs at least 2", x->rank);
+    CM_TRY(cm_infer_rank(in, 0, 2, CM_MAX_RANK));
     for (int i = 0; i < x->rank; i++)
         dims[i] = i < 2 ? x->dims[i] : CM_DIM(1);
     return cm_infer_set_tensor(in, 0, x->dtype, x->rank, dims);

@@ -70,8 +70,7 @@ static enum cm_status multinomial_infer(struct cm_infer *in)
     const int64_t samples = cm_node_int(in->node, "sample_size");
     enum cm_dtype dtype;
     CM_TRY(cm_draws_dtype(in, CM_INT32, &dtype));
-    if (x->rank != CM_RANK_UNKNOWN && x->rank != 2)
-        return cm_infer_fail(in, "input 0 has rank %d, needs 2", x->rank);
+    CM_TRY(cm_infer_rank(in, 0, 2, 2));
     if (samples < 0)
         return cm_infer_fail(in, "attribute 'sample_size' is %lld, must not be negative",
                              (long long)samples);

@@ -57,8 +57,7 @@ enum cm_status cm_recurrent_check(struct cm_infer *in, const struct cm_recurrent
     const struct cm_dim biases = known ? CM_DIM(2 * sizes->gates * hidden.value) : CM_DIM_ANY;
     const struct cm_dim peepholes = known ? CM_DIM(3 * hidden.value) : CM_DIM_ANY;
     const struct cm_dim state[2][3] = {{dirs, batch, hidden}, {batch, dirs, hidden}};
-    if (x->rank != CM_RANK_UNKNOWN && x->rank != 3)
-        return cm_infer_fail(in, "input 0 'X' has rank %d, needs 3", x->rank);
+    CM_TRY(cm_infer_rank(in, IN_X, 3, 3));
     const struct cm_dim input = x->rank == 3 ? x->dims[2] : CM_DIM_ANY;
     const struct cm_dim rows = known ? CM_DIM(sizes->gates * hidden.value) : CM_DIM_ANY;
     const struct cm_dim w[2][3] = {{dirs, rows, input}, {dirs, input, rows}};

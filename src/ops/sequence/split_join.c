@@ -35,8 +35,7 @@ static enum cm_status split_infer(struct cm_infer *in)
     struct cm_dim dims[CM_MAX_RANK];
     struct cm_known lengths;
     int axis, rank = 0;
-    if (split && split->rank > 1)
-        return cm_infer_fail(in, "split has rank %d, needs 0 or 1", split->rank);
+    CM_TRY(cm_infer_rank(in, 1, 0, 1));
     if (split && split->rank == 0 && cm_infer_known(in, 1, &lengths) &&
         lengths.items[0].is_number && lengths.items[0].number < 1)
         return cm_infer_fail(in, "pieces would be %lld long, expected 1 or more",

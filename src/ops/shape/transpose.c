@@ -170,8 +170,7 @@ static enum cm_status blocks_infer(struct cm_infer *in)
                              CM_STR_FMT(cm_node_str(in->node, "mode")));
     if (x->rank == CM_RANK_UNKNOWN)
         return cm_infer_set_tensor(in, 0, x->dtype, 4, dims);
-    if (x->rank != 4)
-        return cm_infer_fail(in, "its input has rank %d, needs 4", x->rank);
+    CM_TRY(cm_infer_rank(in, 0, 4, 4));
     dims[0] = x->dims[0];
     if (blocks->to_space) {
         CM_TRY(divide(in, 1, x->dims[1], area, &dims[1]));

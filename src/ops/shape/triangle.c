@@ -130,8 +130,7 @@ static enum cm_status eye_infer(struct cm_infer *in)
         return cm_infer_fail(
             in, "attribute 'dtype' is %lld, which is not an element type that it supports",
             (long long)asked);
-    if (x->rank != CM_RANK_UNKNOWN && x->rank != 2)
-        return cm_infer_fail(in, "its input has rank %d, needs 2", x->rank);
+    CM_TRY(cm_infer_rank(in, 0, 2, 2));
     const struct cm_dim any[2] = {CM_DIM_ANY, CM_DIM_ANY};
     return cm_infer_set_tensor(in, 0, given ? (enum cm_dtype)asked : x->dtype, 2,
                                x->rank == 2 ? x->dims : any);

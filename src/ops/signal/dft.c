@@ -52,8 +52,7 @@ static enum cm_status dft_infer(struct cm_infer *in)
     int axis;
     if (x->rank == CM_RANK_UNKNOWN)
         return cm_infer_set_tensor(in, 0, x->dtype, CM_RANK_UNKNOWN, NULL);
-    if (x->rank < 2)
-        return cm_infer_fail(in, "input 0 has rank %d, needs 2 or more", x->rank);
+    CM_TRY(cm_infer_rank(in, X, 2, CM_MAX_RANK));
     for (int i = 1; i < in->n_in; i++)
         CM_TRY(cm_infer_number(in, i));
     const struct cm_dim last = x->dims[x->rank - 1];

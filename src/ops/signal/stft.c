@@ -30,8 +30,7 @@ static enum cm_status frame_length(struct cm_infer *in, int64_t *out)
 {
     const struct cm_type *x = cm_infer_type(in, SIGNAL), *window = cm_infer_type(in, WINDOW);
     *out = -1;
-    if (window && window->rank != CM_RANK_UNKNOWN && window->rank != 1)
-        return cm_infer_fail(in, "the window has rank %d, needs 1", window->rank);
+    CM_TRY(cm_infer_rank(in, WINDOW, 1, 1));
     const int64_t wide = window && window->rank == 1 ? window->dims[0].value : -1;
     if (known_number(in, LENGTH, out)) {
         if (*out < 1)

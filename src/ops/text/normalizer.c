@@ -11,8 +11,7 @@ static enum cm_status normalizer_infer(struct cm_infer *in)
     const struct cm_dim dims[] = {CM_DIM(1), CM_DIM_ANY};
     if (x->rank == CM_RANK_UNKNOWN)
         return cm_infer_set_tensor(in, 0, CM_STRING, CM_RANK_UNKNOWN, NULL);
-    if (x->rank != 1 && x->rank != 2)
-        return cm_infer_fail(in, "input 0 has rank %d, needs 1 or 2", x->rank);
+    CM_TRY(cm_infer_rank(in, 0, 1, 2));
     if (x->rank == 2 && cm_dim_known(x->dims[0]) && x->dims[0].value != 1)
         return cm_infer_fail(in, "the first axis of input 0 has length %lld, needs 1",
                              (long long)x->dims[0].value);

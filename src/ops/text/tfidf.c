@@ -77,8 +77,7 @@ static enum cm_status tfidf_infer(struct cm_infer *in)
         return cm_infer_fail(in, "input 0 and the pool are not of the same type");
     if (x->rank == CM_RANK_UNKNOWN)
         return cm_infer_set_tensor(in, 0, CM_FLOAT, CM_RANK_UNKNOWN, NULL);
-    if (x->rank > 2)
-        return cm_infer_fail(in, "input 0 has rank %d, needs 1 or 2", x->rank);
+    CM_TRY(cm_infer_rank(in, 0, 0, 2));
     const struct cm_dim dims[2] = {x->rank == 2 ? x->dims[0] : CM_DIM(size), CM_DIM(size)};
     return cm_infer_set_tensor(in, 0, CM_FLOAT, x->rank == 2 ? 2 : 1, dims);
 }
