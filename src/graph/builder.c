@@ -142,3 +142,24 @@ cm_value cm_build_scalar_like(struct cm_builder *builder, cm_value like, double 
         return 0;
     return cm_build_scalar(builder, cm_builder_type(builder, like)->dtype, value);
 }
+
+cm_value cm_build_dims(struct cm_builder *build, cm_value x, int64_t from, int64_t to)
+{
+    struct cm_arena *arena = cm_builder_arena(build);
+    return cm_build(build, &(struct cm_emission){.op = "Shape",
+                                                 CM_INPUTS(x),
+                                                 CM_ATTRIBUTES(cm_attr_int(arena, "start", from),
+                                                               cm_attr_int(arena, "end", to))});
+}
+
+cm_value cm_build_cast(struct cm_builder *build, cm_value x, enum cm_dtype to)
+{
+    const struct cm_type *type = cm_builder_type(build, x);
+    if (!type || type->dtype == to)
+        return x;
+    const struct cm_attribute_proto attribute =
+        cm_attr_int(cm_builder_arena(build), "to", (int64_t)to);
+    return cm_build(build,
+                    &(struct cm_emission){
+                        .op = "Cast", CM_INPUTS(x), .attributes = &attribute, .n_attributes = 1});
+}

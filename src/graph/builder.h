@@ -90,4 +90,11 @@ const struct cm_type *cm_builder_type(const struct cm_builder *builder, cm_value
 enum cm_status cm_builder_fail(struct cm_builder *builder, enum cm_status status,
                                const char *format, ...) CM_PRINTF(3, 4);
 
+/* Dimensions [from, to) of x, as a list. */
+cm_value cm_build_dims(struct cm_builder *build, cm_value x, int64_t from, int64_t to);
+#define cm_emit_dims(b, x, from, to) cm_build_dims(&(b)->build, (x), (from), (to))
+/* x as that type: x itself where it has it already, or is absent. */
+cm_value cm_build_cast(struct cm_builder *build, cm_value x, enum cm_dtype to);
+#define cm_emit_cast(b, x, to) cm_build_cast(&(b)->build, (x), (to))
+
 #endif

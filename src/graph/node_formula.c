@@ -112,7 +112,7 @@ static struct cm_str read_name(struct formula *f)
     return (struct cm_str){begin, (size_t)(f->at - begin)};
 }
 
-/* What stands between quotes, of which the first has been read. */
+/* What stands between quotes. The first quote has been read. */
 static struct cm_str read_quoted(struct formula *f)
 {
     const char *const begin = f->at;
@@ -211,8 +211,11 @@ static struct term find(struct formula *f, struct cm_str name)
     const struct cm_schema_attr *attribute = find_attribute(f, name);
     if (attribute)
         return attribute_term(f, attribute);
+    enum cm_dtype dtype;
     if (cm_str_is(name, "none"))
         return VALUE(0);
+    if (cm_dtype_parse(name, &dtype))
+        return NUMBER((int)dtype);
     wrong(f);
     return NUMBER(0);
 }
@@ -230,44 +233,16 @@ static cm_value as_value(struct formula *f, struct term term, cm_value neighbour
     return 0;
 }
 
-cm_value cm_build_dims(struct cm_builder *build, cm_value x, int64_t from, int64_t to)
-{
-    struct cm_arena *arena = cm_builder_arena(build);
-    return cm_build(build, &(struct cm_emission){.op = "Shape",
-                                                 CM_INPUTS(x),
-                                                 CM_ATTRIBUTES(cm_attr_int(arena, "start", from),
-                                                               cm_attr_int(arena, "end", to))});
-}
-
-cm_value cm_build_cast(struct cm_builder *build, cm_value x, enum cm_dtype to)
-{
-    const struct cm_type *type = cm_builder_type(build, x);
-    if (!type || type->dtype == to)
-        return x;
-    const struct cm_attribute_proto attribute =
-        cm_attr_int(cm_builder_arena(build), "to", (int64_t)to);
-    return cm_build(build,
-                    &(struct cm_emission){
-                        .op = "Cast", CM_INPUTS(x), .attributes = &attribute, .n_attributes = 1});
-}
-
-static double compute(char op, double a, double b)
-{
-    return op == '+' ? a + b : op == '-' ? a - b : op == '*' ? a * b : a / b;
-}
-
-static bool is_absent(struct term term)
-{
-    return !term.is_number && !term.value;
-}
-
 static struct term join(struct formula *f, char op, struct term a, struct term b)
 {
     if (a.is_number && b.is_number)
-        return NUMBER(compute(op, a.number, b.number));
-    if ((op == '+' || op == '-') && is_absent(b))
-        return a;
-    if (op == '+' && is_absent(a))
+        return NUMBER(op == '+'   ? a.number + b.number
+                      : op == '-' ? a.number - b.number
+                      : op == '*' ? a.number * b.number
+                                  : a.number / b.number);
+    if ((op == '+' || op == '-') && !b.is_number && !b.value)
+        return a; /* an absent operand */
+    if (op == '+' && !a.is_number && !a.value)
         return b;
     const cm_value left = as_value(f, a, b.value), right = as_value(f, b, a.value);
     return VALUE(cm_build(f->build, &(struct cm_emission){.op = op == '+'   ? "Add"
@@ -464,14 +439,15 @@ static bool call_conversion(struct formula *f, struct cm_str name, struct term *
         return false;
     read_arguments(f, arguments);
     const struct term x = arguments[0], y = arguments[1];
+    const struct cm_type *type = cm_builder_type(f->build, y.value);
     if (named && x.is_number)
         *out = VALUE(cm_build_scalar(f->build, dtype, x.number));
     else if (named)
         *out = VALUE(cm_build_cast(f->build, x.value, dtype));
     else if (y.is_number)
         *out = VALUE(as_value(f, y, x.value));
-    else if (!f->build->status)
-        *out = VALUE(cm_build_cast(f->build, x.value, cm_builder_type(f->build, y.value)->dtype));
+    else
+        *out = VALUE(type ? cm_build_cast(f->build, x.value, type->dtype) : x.value);
     return true;
 }
 
@@ -484,31 +460,23 @@ static bool wants_result(const struct formula *f, struct cm_str name)
     return false;
 }
 
-/* What is known before the nodes run: "given(axis)", "wants(Y)", "rank(x)", "dtype(x)", "is(x,
- * int8)"; false where the name is another one. */
+/* What is known before the nodes run: "given(axis)", "wants(Y)", "rank(x)", "dtype(x)"; false where
+ * the name is another one. */
 static bool call_question(struct formula *f, struct cm_str name, struct term *out)
 {
     const bool given = cm_str_is(name, "given"), wants = cm_str_is(name, "wants");
-    const bool rank = cm_str_is(name, "rank"), is = cm_str_is(name, "is");
-    enum cm_dtype dtype = CM_UNDEFINED;
-    if (!given && !wants && !rank && !is && !cm_str_is(name, "dtype"))
+    const bool rank = cm_str_is(name, "rank");
+    if (!given && !wants && !rank && !cm_str_is(name, "dtype"))
         return false;
     need(f, '(');
-    if (given || wants) {
-        const struct cm_str what = read_name(f);
-        *out =
-            NUMBER(wants ? wants_result(f, what)
-                         : cm_node_attr(f->node, cm_str_text(cm_arena_str(
-                                                     cm_builder_arena(f->build), what))) != NULL);
+    if (wants) {
+        *out = NUMBER(wants_result(f, read_name(f)));
+    } else if (given) {
+        const struct cm_str copy = cm_arena_str(cm_builder_arena(f->build), read_name(f));
+        *out = NUMBER(cm_node_attr(f->node, cm_str_text(copy)) != NULL);
     } else {
         const struct cm_type *type = cm_builder_type(f->build, expression(f).value);
-        if (is)
-            need(f, ',');
-        if (is && !cm_dtype_parse(read_name(f), &dtype))
-            wrong(f);
-        *out = NUMBER(is     ? type && type->dtype == dtype
-                      : rank ? type ? type->rank : CM_RANK_UNKNOWN
-                             : (type ? (int)type->dtype : CM_UNDEFINED));
+        *out = NUMBER(!type ? (rank ? CM_RANK_UNKNOWN : 0) : rank ? type->rank : (int)type->dtype);
     }
     need(f, ')');
     return true;
@@ -764,68 +732,67 @@ cm_value cm_build_formula(struct cm_builder *build, const struct cm_node *node, 
     return build->status ? 0 : as_value(&f, last, 0);
 }
 
-static void run_formulas(struct formula *f, const cm_value *values, size_t count, cm_value *results,
+static void run_formulas(struct formula f, const cm_value *values, size_t count, cm_value *results,
                          size_t n_results)
 {
-    read_values(f, values, count);
-    statements(f);
+    struct formula_names known;
+    f.known = &known;
+    read_values(&f, values, count);
+    statements(&f);
     for (size_t i = 0; i < n_results; i++) {
         results[i] = 0;
         if (i == 0)
-            need(f, '-');
-        need(f, i == 0 ? '>' : ',');
-        if (!f->build->status)
-            results[i] = as_value(f, find(f, read_name(f)), 0);
+            need(&f, '-');
+        need(&f, i == 0 ? '>' : ',');
+        if (!f.build->status)
+            results[i] = as_value(&f, find(&f, read_name(&f)), 0);
     }
 }
 
 void cm_build_formulas(struct cm_builder *build, const struct cm_node *node, const char *text,
                        const cm_value *values, size_t count, cm_value *results, size_t n_results)
 {
-    struct formula_names known;
-    struct formula f = {.build = build, .node = node, .at = text, .known = &known};
-    run_formulas(&f, values, count, results, n_results);
+    run_formulas((struct formula){.build = build, .node = node, .at = text}, values, count, results,
+                 n_results);
 }
 
 void cm_body_formulas(struct cm_body *b, const char *text, const cm_value *values, size_t count,
                       cm_value *results, size_t n_results)
 {
-    struct formula_names known;
-    struct formula f = {
-        .build = &b->build, .node = b->node, .body = b, .at = text, .known = &known};
-    run_formulas(&f, values, count, results, n_results);
+    run_formulas((struct formula){.build = &b->build, .node = b->node, .body = b, .at = text},
+                 values, count, results, n_results);
 }
 
 /* All statements of a rule or a body, whose text is made by printf. */
-static enum cm_status run_text(struct formula *f, const char *format, va_list args)
+static enum cm_status run_text(struct formula f, const char *format, va_list args)
 {
     char text[TEXT_SIZE];
+    struct formula_names known;
     const int size = cm_vformat(text, sizeof text, format, args);
-    f->at = text;
+    f.known = &known;
+    f.at = text;
     if (size < 0 || (size_t)size >= sizeof text)
-        wrong(f);
-    statements(f);
-    return f->build->status;
+        wrong(&f);
+    statements(&f);
+    return f.build->status;
 }
 
 enum cm_status cm_grad_formula(struct cm_grad *g, const char *format, ...)
 {
-    struct formula_names known;
-    struct formula f = {.build = &g->build, .node = g->node, .grad = g, .known = &known};
     va_list args;
     va_start(args, format);
-    const enum cm_status status = run_text(&f, format, args);
+    const enum cm_status status =
+        run_text((struct formula){.build = &g->build, .node = g->node, .grad = g}, format, args);
     va_end(args);
     return status;
 }
 
 enum cm_status cm_body_formula(struct cm_body *b, const char *format, ...)
 {
-    struct formula_names known;
-    struct formula f = {.build = &b->build, .node = b->node, .body = b, .known = &known};
     va_list args;
     va_start(args, format);
-    const enum cm_status status = run_text(&f, format, args);
+    const enum cm_status status =
+        run_text((struct formula){.build = &b->build, .node = b->node, .body = b}, format, args);
     va_end(args);
     return status;
 }

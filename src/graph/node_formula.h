@@ -14,7 +14,7 @@
  *
  * `c ? x : y` is one of them, and emits nothing of the other. A number counts as yes unless it is
  * 0, a value counts as yes if it is present: an operand may be absent, and `none` is. `a == 2`
- * compares numbers, `mode == 'linear'` an attribute with a text, `is(x, int8)` an element type;
+ * compares numbers, `mode == 'linear'` an attribute with a text, `dtype(x) == int8` element types;
  * `rank(x)` and `dtype(x)` are numbers (-1: rank not known); `given(axis)` asks whether the node
  * has the attribute, `wants(Y)` whether the caller of a body reads that result. `x + bias` and `x -
  * zero` are x where bias and zero are absent.
@@ -55,13 +55,6 @@ void cm_body_formulas(struct cm_body *b, const char *text, const cm_value *value
     cm_body_formulas((b), (text), (const cm_value[]){__VA_ARGS__},                                 \
                      sizeof((const cm_value[]){__VA_ARGS__}) / sizeof(cm_value), (results),        \
                      sizeof(results) / sizeof(cm_value))
-
-/* Dimensions [from, to) of x, as a list. */
-cm_value cm_build_dims(struct cm_builder *build, cm_value x, int64_t from, int64_t to);
-#define cm_emit_dims(b, x, from, to) cm_build_dims(&(b)->build, (x), (from), (to))
-/* x as that type: x itself where it has it already, or is absent. */
-cm_value cm_build_cast(struct cm_builder *build, cm_value x, enum cm_dtype to);
-#define cm_emit_cast(b, x, to) cm_build_cast(&(b)->build, (x), (to))
 
 /* A gradient rule: a statement `dX = ..` or `d_input = ..` sets the gradient of that operand. */
 enum cm_status cm_grad_formula(struct cm_grad *g, const char *format, ...)

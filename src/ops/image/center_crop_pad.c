@@ -113,7 +113,7 @@ static enum cm_status crop_body(struct cm_body *b)
                         "add = Max(want - have, zero); before = add / two; after = add - before;"
                         "pads = Concat<axis=0>(ScatterElements(zeros, at, before),"
                         "                      ScatterElements(zeros, at, after));"
-                        "is(x, bool) ? bool(Pad(uint8(inner), pads)) : Pad(inner, pads)",
+                        "dtype(x) == bool ? bool(Pad(uint8(inner), pads)) : Pad(inner, pads)",
                         x, cm_body_input(b, 1), cm_build_int64s(&b->build, (size_t)n, list),
                         zeros));
 }

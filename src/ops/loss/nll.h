@@ -37,7 +37,7 @@ enum cm_status cm_loss_run(struct cm_call *call, const struct cm_loss *loss,
  * the right one (N, C, d..), bools. The ignored class need not be one. w is what each position
  * weighs; none where every position weighs 1. */
 #define CM_LOSS_SLOPES(d_loss, scores, classes, weights)                                           \
-    "wide(t) = is(" scores ", double) ? double(t) : float(t); axis = [1]; c = " classes ";"        \
+    "wide(t) = dtype(" scores ") == double ? double(t) : float(t); axis = [1]; c = " classes ";"   \
     "slope = wide(" d_loss "); mask = given(ignore_index) ? Equal(c, ignore_index) : none;"        \
     "found(t) = Gather(wide(t), mask ? Where(mask, like(c, 0), c) : c);"                           \
     "w = " weights " ? found(" weights ") : mask ? wide(1) : none;"                                \

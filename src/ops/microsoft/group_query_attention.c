@@ -75,13 +75,13 @@ static bool keeps_window(const struct cm_body *b)
 /* A quantized cache holds x / scale: int8, or two values of 4 bits in a byte, the first of two
  * neighbours in the low half, or float8e4m3fn. */
 #define QUANTIZED                                                                                  \
-    "nibbles = is(past_key, uint8); half = nibbles ? 8 : 128;"                                     \
+    "nibbles = dtype(past_key) == uint8; half = nibbles ? 8 : 128;"                                \
     "pack(t) = { sizes = Shape<start=0, end=3>(t); offset = t + half;"                             \
     "  pairs = Reshape(offset, Concat<axis=0>(sizes, [-1, 2]));"                                   \
     "  high = Slice(pairs, [1], [2], [4]) * 16; both = Slice(pairs, [0], [1], [4]) + high;"        \
     "  Reshape(both, Concat<axis=0>(sizes, [-1])) };"                                              \
     "clip(t) = Clip(Round(t), -half, half - 1);"                                                   \
-    "code(t) = is(past_key, float8e4m3fn) ? t : nibbles ? pack(clip(t)) : clip(t);"                \
+    "code(t) = dtype(past_key) == float8e4m3fn ? t : nibbles ? pack(clip(t)) : clip(t);"           \
     "store(t, scale) = scale ? cast(code(float(t) / scale), past_key) : t;"                        \
     "unpack(t) = { byte = Unsqueeze(t, [4]); high = Floor(byte * 0.0625); low = byte - high * 16;" \
     "  sizes = Concat<axis=0>(Shape<start=0, end=3>(t), [-1]);"                                    \
@@ -106,7 +106,8 @@ static bool keeps_window(const struct cm_body *b)
     "  used = Or(Less(row, pastrows), GreaterOrEqual(row, t));"                                    \
     "  Unsqueeze(Where(used, row, empty), [2]) };"                                                 \
     "pad(t) = Pad(t, Concat<axis=0>([0, 0, 0, 0, 0, 0], [1], [0]));"                               \
-    "wide(t) = is(t, float8e4m3fn) ? float(t) : t; swap(t) = Transpose<perm=[0, 2, 1, 3]>(t);"     \
+    "wide(t) = dtype(t) == float8e4m3fn ? float(t) : t; swap(t) = Transpose<perm=[0, 2, 1, "       \
+    "3]>(t);"                                                                                      \
     "picked(t, at) = swap(GatherND<batch_dims=1>(swap(pad(t)), at));"                              \
     "cached(old, t, at) ="                                                                         \
     "  at ? cast(picked(Concat<axis=2>(wide(old), wide(t)), at), t) : t;"                          \

@@ -13,7 +13,7 @@
  * rounded(t, zero, x): the same, rounded before the zero point is added. */
 #define CM_QUANTIZED                                                                               \
     "scalar(t) = rank(t) == 0 ? t : Reshape(t, []); number(t) = t ? scalar(float(t)) : float(0);"  \
-    "codes(t, x) = cast(Clip(t, is(x, int8) ? -128 : 0, is(x, int8) ? 127 : 255), x);"             \
+    "codes(t, x) = cast(Clip(t, dtype(x) == int8 ? -128 : 0, dtype(x) == int8 ? 127 : 255), x);"   \
     "rounded(t, zero, x) = codes(Round(t) + zero, x);"
 
 #endif

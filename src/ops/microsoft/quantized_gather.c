@@ -93,10 +93,11 @@ static cm_value reals(const struct table *t, cm_value codes, cm_value scales, cm
 /* The same numbers in a type that Gather takes. */
 static cm_value whole_bytes(struct cm_body *b, cm_value x)
 {
-    return cm_emit_formula(b,
-                           "x: x ? is(x, uint8) ? x : is(x, uint4) ? uint8(x) : is(x, int4) ? "
-                           "int8(x) : float16(x) : x",
-                           x);
+    return cm_emit_formula(
+        b,
+        "x: x ? dtype(x) == uint8 ? x : dtype(x) == uint4 ? uint8(x) : dtype(x) == int4 ? "
+        "int8(x) : float16(x) : x",
+        x);
 }
 
 /* Rows are picked first and then decoded, unless blocks go along the same axis. Scales of length 1

@@ -70,7 +70,7 @@ static void choices(struct cm_arena *arena)
     check_gives(arena, "x, y: rank(x) == 2 ? Split<a='}->', b=[1]>(x, (y)) : x + y", 5, 3);
     check_gives(arena, "x, y: (0 ? x : 1 ? y : x) - (1 ? 0 ? y : x : y)", -1, 5);
     check_gives(arena, "x, y: pick(t, n) = n == 2 ? t : -t; pick(x, 1 + 1) + pick(y, 3)", 1, -5);
-    check_gives(arena, "x, y: Slice(x, [is(x, float) ? 1 : 0], [inf]) * y", -2, -4);
+    check_gives(arena, "x, y: Slice(x, [dtype(x) == float ? 1 : 0], [inf]) * y", -2, -4);
     check_gives(arena, "x, y: none ? x : y - none + none", 2, 4);
     check_gives(arena, "x, y: none + x * (dtype(x) == dtype(y) ? 2 : 3)", 6, -2);
 }
@@ -104,10 +104,10 @@ void test_node_formula__nodes_come_in_the_order_of_the_text(void)
 static void mistakes(struct cm_arena *arena)
 {
     static const char *const texts[] = {
-        "x: y",        "x: x +",          "x: (x",      "x: 1",
-        "x: Add(x, x", "x: Add<axis>(x)", "x: x y",     "y x",
-        "x: [1",       "x: f(a) = a; f(", "x: x * %",   "x: Where(1, 2, 3)",
-        "x: 1 ? x",    "x: 0 ? x : y",    "x: is(x, y)"};
+        "x: y",        "x: x +",          "x: (x",           "x: 1",
+        "x: Add(x, x", "x: Add<axis>(x)", "x: x y",          "y x",
+        "x: [1",       "x: f(a) = a; f(", "x: x * %",        "x: Where(1, 2, 3)",
+        "x: 1 ? x",    "x: 0 ? x : y",    "x: dtype(x) == y"};
     for (size_t i = 0; i < CM_COUNT(texts); i++) {
         struct scene s;
         set_scene(arena, &s);
