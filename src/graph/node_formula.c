@@ -303,9 +303,19 @@ static bool copy_attribute(struct formula *f, struct cm_str name, const char *as
     return true;
 }
 
+static const struct cm_schema *schema_of(struct cm_str op)
+{
+    struct cm_str domain = CM_STR_NONE;
+    const char *const colons = memchr(op.data, ':', op.size);
+    if (colons) {
+        domain = (struct cm_str){op.data, (size_t)(colons - op.data)};
+        op = (struct cm_str){colons + 2, op.size - domain.size - 2};
+    }
+    return cm_schema_newest(domain, op);
+}
+
 /* "axis=1", "perm=[0, 2, 1]", "mode='linear'", "alpha=0.5", "to=dtype", "axis" or "axis?" */
-static bool read_attribute(struct formula *f, const struct cm_schema *op,
-                           struct cm_attribute_proto *out)
+static bool read_attribute(struct formula *f, struct cm_str op, struct cm_attribute_proto *out)
 {
     struct cm_arena *arena = cm_builder_arena(f->build);
     const struct cm_str name = read_name(f);
@@ -329,7 +339,8 @@ static bool read_attribute(struct formula *f, const struct cm_schema *op,
         *out = cm_attr_str(arena, as, read_quoted(f));
     } else {
         const double number = expression(f).number;
-        const struct cm_schema_attr *meant = op ? cm_schema_find_attr(op, name) : NULL;
+        const struct cm_schema *schema = schema_of(op);
+        const struct cm_schema_attr *meant = schema ? cm_schema_find_attr(schema, name) : NULL;
         *out = meant && meant->kind == CM_SCHEMA_FLOAT ? cm_attr_float(arena, as, (float)number)
                                                        : cm_attr_int(arena, as, (int64_t)number);
     }
@@ -337,27 +348,16 @@ static bool read_attribute(struct formula *f, const struct cm_schema *op,
 }
 
 /* "*": what the node has of the attributes that `op` knows. */
-static size_t copy_attributes(struct formula *f, const struct cm_schema *op,
-                              struct cm_attribute_proto *out)
+static size_t copy_attributes(struct formula *f, struct cm_str op, struct cm_attribute_proto *out)
 {
+    const struct cm_schema *schema = schema_of(op);
     size_t count = 0;
-    for (size_t i = 0; op && i < op->attr_count && count < MOST_ATTRIBUTES; i++) {
-        const struct cm_attribute_proto *given = cm_node_attr(f->node, op->attrs[i].name);
+    for (size_t i = 0; schema && i < schema->attr_count && count < MOST_ATTRIBUTES; i++) {
+        const struct cm_attribute_proto *given = cm_node_attr(f->node, schema->attrs[i].name);
         if (given)
             out[count++] = *given;
     }
     return count;
-}
-
-static const struct cm_schema *schema_of(struct cm_str op)
-{
-    struct cm_str domain = CM_STR_NONE;
-    const char *const colons = memchr(op.data, ':', op.size);
-    if (colons) {
-        domain = (struct cm_str){op.data, (size_t)(colons - op.data)};
-        op = (struct cm_str){colons + 2, op.size - domain.size - 2};
-    }
-    return cm_schema_newest(domain, op);
 }
 
 static size_t read_attributes(struct formula *f, struct cm_str name, struct cm_attribute_proto *out)
@@ -365,12 +365,11 @@ static size_t read_attributes(struct formula *f, struct cm_str name, struct cm_a
     size_t count = 0;
     if (!take(f, '<'))
         return 0;
-    const struct cm_schema *op = schema_of(name);
     do {
         if (take(f, '*'))
-            count = copy_attributes(f, op, out);
+            count = copy_attributes(f, name, out);
         else if (count < MOST_ATTRIBUTES)
-            count += read_attribute(f, op, &out[count]);
+            count += read_attribute(f, name, &out[count]);
         else
             wrong(f);
     } while (take(f, ','));
