@@ -31,12 +31,9 @@ static bool mask_fits(const struct cm_type *mask, const struct cm_type *q, const
 static enum cm_status grad_infer(struct cm_infer *in)
 {
     const struct cm_type *mask = cm_infer_type(in, MASK);
-    for (int i = DY; i <= V; i++) {
-        const struct cm_type *type = cm_infer_type(in, i);
+    for (int i = DY; i <= V; i++)
         CM_TRY(cm_infer_rank(in, i, 4, 4));
-    }
-    if (mask && mask->rank != CM_RANK_UNKNOWN && (mask->rank < 1 || mask->rank > 4))
-        return cm_infer_fail(in, "the mask has rank %d, needs 1 to 4", mask->rank);
+    CM_TRY(cm_infer_rank(in, MASK, 1, 4));
     if (in->n_out > D_MASK && (!mask || mask->dtype != cm_infer_type(in, Q)->dtype))
         return cm_infer_fail(
             in, "the gradient of the mask is wanted, but there is no mask of the type of Q");

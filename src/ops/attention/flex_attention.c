@@ -72,11 +72,6 @@ struct pieces {
     struct cm_arena *arena;
 };
 
-static cm_value join(const struct pieces *p, cm_value a, cm_value b)
-{
-    return cm_emit_with(p->b, "Concat", CM_ATTRIBUTES(cm_attr_int(p->arena, "axis", 0)), a, b);
-}
-
 /* x through a graph of the node, if there is one. */
 static cm_value through(const struct pieces *p, const char *name, cm_value x)
 {

@@ -9,7 +9,7 @@ enum { THETA, SIZE };
 /* theta is (N, axes, axes + 1); size is (N, C, sizes of the axes). */
 static enum cm_status affine_infer(struct cm_infer *in)
 {
-    const struct cm_type *theta = cm_infer_type(in, THETA), *size = cm_infer_type(in, SIZE);
+    const struct cm_type *theta = cm_infer_type(in, THETA);
     struct cm_dim dims[5], both;
     struct cm_known known;
     const bool have = cm_infer_known(in, SIZE, &known);

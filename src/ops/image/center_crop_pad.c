@@ -29,7 +29,7 @@ static int read_axes(const struct cm_node *node, int rank, int *axes, struct cm_
 
 static enum cm_status crop_infer(struct cm_infer *in)
 {
-    const struct cm_type *x = cm_infer_type(in, 0), *shape = cm_infer_type(in, 1);
+    const struct cm_type *x = cm_infer_type(in, 0);
     struct cm_dim dims[CM_MAX_RANK];
     struct cm_known known;
     int axes[CM_MAX_RANK];

@@ -17,7 +17,6 @@ static int64_t channels_of(const struct cm_node *node)
 
 static enum cm_status decoder_infer(struct cm_infer *in)
 {
-    const struct cm_type *x = cm_infer_type(in, 0);
     const struct cm_dim dims[3] = {CM_DIM_ANY, CM_DIM_ANY, CM_DIM(channels_of(in->node))};
     if (!is_format(in->node, "RGB") && !is_format(in->node, "BGR") &&
         !is_format(in->node, "Grayscale"))

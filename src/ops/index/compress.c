@@ -5,7 +5,7 @@
 
 static enum cm_status compress_infer(struct cm_infer *in)
 {
-    const struct cm_type *x = cm_infer_type(in, 0), *condition = cm_infer_type(in, 1);
+    const struct cm_type *x = cm_infer_type(in, 0);
     struct cm_dim dims[CM_MAX_RANK];
     int axis;
     CM_TRY(cm_infer_rank(in, 1, 1, 1));

@@ -222,18 +222,19 @@ static enum cm_status group_query_attention_body(struct cm_body *b)
         return cm_body_decline(b, "output 3 needs attribute 'qk_output' to be 1 or 2");
     CM_TRY(check_cache(b, IN_PAST_KEY, IN_KEY_SCALE, "k_quant_type"));
     CM_TRY(check_cache(b, IN_PAST_VALUE, IN_VALUE_SCALE, "v_quant_type"));
+    static const char cached[] = CM_HEADS
+        "fit(t) = Reshape(t, [1, kv_num_heads, 1, -1]); one(t) = Reshape(t, [1]);"
+        "kscale = k_quant_type == 'NONE' ? none"
+        "  : k_quant_type == 'PER_TENSOR' ? one(k_scale) : fit(k_scale);"
+        "vscale = v_quant_type == 'NONE' ? none"
+        "  : v_quant_type == 'PER_TENSOR' ? one(v_scale) : fit(v_scale);" OPERANDS SEQUENCES ROTATED
+            QUANTIZED CACHED;
+    static const char masked[] = ALLOWED BIASED WITH_SINK;
     const struct cm_str text = cm_arena_printf(
         cm_builder_arena(&b->build),
-        "query: turned = %lld; local = %d; sink = %d;" CM_HEADS
-        "fit(t) = Reshape(t, [1, kv_num_heads, 1, -1]); one(t) = Reshape(t, [1]);"
-        "kscale = k_quant_type == 'NONE' ? none : k_quant_type == 'PER_TENSOR' ? one(k_scale)"
-        "                                                                      : fit(k_scale);"
-        "vscale = v_quant_type == 'NONE' ? none : v_quant_type == 'PER_TENSOR' ? one(v_scale)"
-        "                                                                      : "
-        "fit(v_scale);" OPERANDS SEQUENCES ROTATED QUANTIZED CACHED ALLOWED BIASED WITH_SINK
-        "-> q, k, v, mask, allowed",
+        "query: turned = %lld; local = %d; sink = %d; %s %s -> q, k, v, mask, allowed",
         (long long)cm_compose_turned(b, cm_body_input(b, IN_COSINES), 0),
-        cm_node_int(b->node, "local_window_size") >= 0, has_sink);
+        cm_node_int(b->node, "local_window_size") >= 0, has_sink, cached, masked);
     cm_body_values(b, v, cm_str_text(text), cm_body_input(b, IN_QUERY));
     parts.q = v[0];
     parts.k = v[1];

@@ -313,7 +313,8 @@ static void drop_gone(struct cm_preparation *p, struct cm_graph_proto *graph, in
     }
 }
 
-void cm_preparation_write_inference(struct cm_preparation *p)
+/* Writes what was added to the inference graph, and what was taken out of it, into the model. */
+static void write_inference(struct cm_preparation *p)
 {
     struct cm_graph_proto *graph = p->model->graph;
 
@@ -390,7 +391,7 @@ enum cm_status cm_preparation_write(struct cm_preparation *p)
     if (cm_preparation_rewrites(p))
         name_rest(p, p->inference);
     else
-        cm_preparation_write_inference(p);
+        write_inference(p);
     name_rest(p, p->build.graph);
     name_rest(p, p->reset);
     CM_TRY(cm_raise(p));

@@ -170,8 +170,6 @@ const bool *cm_preparation_needed(struct cm_preparation *p, cm_value y);
 /* A node of the file reads another value as its operand. */
 void cm_node_proto_read(struct cm_arena *arena, struct cm_node_proto *node, size_t input,
                         struct cm_str name);
-/* Writes what was added to the inference graph, and what was taken out of it, into the model. */
-void cm_preparation_write_inference(struct cm_preparation *p);
 /* The same, or the whole inference graph where it must be, and the training info. */
 enum cm_status cm_preparation_write(struct cm_preparation *p) CM_MUST_CHECK;
 /* The file's model becomes what there is by now, inference graph and algorithm in one graph. */

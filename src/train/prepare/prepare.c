@@ -410,29 +410,6 @@ enum cm_status cm_prepare(struct cm_arena *arena, struct cm_model_file *file,
     return status;
 }
 
-/* Everything counts as predicting something, and what layers learn counts as trained. */
-static enum cm_status untie(struct cm_preparation *p)
-{
-    struct cm_trainables candidates = {0};
-
-    cm_preparation_take_names(p);
-    p->originals = cm_originals_read(p->arena, p->model->graph);
-    CM_TRY(cm_preparation_import(p));
-    CM_TRY(cm_untie(p));
-    if (!p->pieces.count)
-        return CM_OK;
-    const size_t n_values = cm_module_value_count(p->inference->module);
-    bool *all = CM_NEW_ARRAY(p->arena, bool, n_values);
-    memset(all, true, n_values);
-    p->predicts = all;
-    cm_trainables_gather(p, &candidates);
-    cm_trainables_choose(p, &candidates);
-    cm_untie_settle(p, &candidates);
-    CM_TRY(p->build.status);
-    cm_preparation_write_inference(p);
-    return CM_OK;
-}
-
 /* ---- and back ---- */
 
 /* The domain of Gradient nodes is imported only where something still uses it. */
