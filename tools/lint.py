@@ -21,7 +21,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import exports
-import growable_arrays
+from growable_arrays import check_arrays
+from long_macros import check_macros
 import operator_names
 import prose
 import check_training_docs as training_docs_tables
@@ -769,7 +770,6 @@ def check_snippets():
     return found
 
 
-check_arrays = growable_arrays.check_arrays
 CHECKS = {name[6:]: check for name, check in list(globals().items()) if name.startswith("check_")}
 
 

@@ -31,137 +31,92 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-#define GEMM_FLOATS(ROW)                                                                           \
-    ROW(FLOAT, float, float, FLOAT)                                                                \
-    ROW(DOUBLE, double, double, DOUBLE)
-/* Least and greatest are there for results that alpha and beta push out of range. */
-#define GEMM_INTEGERS(ROW)                                                                         \
-    ROW(INT8, int8_t, uint32_t, UINT32, INT8_MIN, INT8_MAX)                                        \
-    ROW(INT16, int16_t, uint32_t, UINT32, INT16_MIN, INT16_MAX)                                    \
-    ROW(INT32, int32_t, uint32_t, UINT32, INT32_MIN, INT32_MAX)                                    \
-    ROW(INT64, int64_t, uint64_t, UINT64, INT64_MIN, INT64_MAX)                                    \
-    ROW(UINT8, uint8_t, uint32_t, UINT32, 0, UINT8_MAX)                                            \
-    ROW(UINT16, uint16_t, uint32_t, UINT32, 0, UINT16_MAX)                                         \
-    ROW(UINT32, uint32_t, uint32_t, UINT32, 0, UINT32_MAX)                                         \
-    ROW(UINT64, uint64_t, uint64_t, UINT64, 0, UINT64_MAX)
+#define FOR(name) name##_FLOAT
+#define T         float
+#define WIDE      float
+#include "ops/common/gemm_type.inc"
+#define FOR(name) name##_DOUBLE
+#define T         double
+#define WIDE      double
+#include "ops/common/gemm_type.inc"
+#define FOR(name) name##_INT8
+#define T         int8_t
+#define WIDE      uint32_t
+#define LEAST     INT8_MIN
+#define GREATEST  INT8_MAX
+#include "ops/common/gemm_type.inc"
+#define FOR(name) name##_UINT8
+#define T         uint8_t
+#define WIDE      uint32_t
+#define LEAST     0
+#define GREATEST  UINT8_MAX
+#include "ops/common/gemm_type.inc"
+#define FOR(name) name##_INT16
+#define T         int16_t
+#define WIDE      uint32_t
+#define LEAST     INT16_MIN
+#define GREATEST  INT16_MAX
+#include "ops/common/gemm_type.inc"
+#define FOR(name) name##_UINT16
+#define T         uint16_t
+#define WIDE      uint32_t
+#define LEAST     0
+#define GREATEST  UINT16_MAX
+#include "ops/common/gemm_type.inc"
+#define FOR(name) name##_INT32
+#define T         int32_t
+#define WIDE      uint32_t
+#define LEAST     INT32_MIN
+#define GREATEST  INT32_MAX
+#include "ops/common/gemm_type.inc"
+#define FOR(name) name##_UINT32
+#define T         uint32_t
+#define WIDE      uint32_t
+#define LEAST     0
+#define GREATEST  UINT32_MAX
+#include "ops/common/gemm_type.inc"
+#define FOR(name) name##_INT64
+#define T         int64_t
+#define WIDE      uint64_t
+#define LEAST     INT64_MIN
+#define GREATEST  INT64_MAX
+#include "ops/common/gemm_type.inc"
+#define FOR(name) name##_UINT64
+#define T         uint64_t
+#define WIDE      uint64_t
+#define LEAST     0
+#define GREATEST  UINT64_MAX
+#include "ops/common/gemm_type.inc"
 
-#define DEFINE_LOAD(TAG, ctype, wide)                                                              \
-    static void load_##TAG(enum cm_dtype type, const void *data, int64_t at, int64_t step,         \
-                           int64_t count, void *to, int64_t to_step)                               \
-    {                                                                                              \
-        const ctype *x = (const ctype *)data + at;                                                 \
-        wide *y = to;                                                                              \
-        (void)type;                                                                                \
-        if (step == 1 && to_step == 1)                                                             \
-            for (int64_t i = 0; i < count; i++)                                                    \
-                y[i] = (wide)x[i];                                                                 \
-        else                                                                                       \
-            for (int64_t i = 0; i < count; i++)                                                    \
-                y[i * to_step] = (wide)x[i * step];                                                \
-    }
+/* ---- tiles of what is computed in ---- */
 
-#define DEFINE_FLOAT_FINISH(TAG, ctype, wide, NAME)                                                \
-    static void finish_##TAG(const struct cm_gemm *g, int64_t count, const void *sums,             \
-                             int64_t add_at, int64_t to_at)                                        \
-    {                                                                                              \
-        const wide *s = sums, alpha = (wide)g->alpha, beta = (wide)g->beta;                        \
-        const ctype *d = g->add.data;                                                              \
-        ctype *y = (ctype *)g->c + to_at;                                                          \
-        if (d)                                                                                     \
-            for (int64_t i = 0; i < count; i++)                                                    \
-                y[i * g->c_column] = alpha * s[i] + beta * d[add_at + i * g->add.column];          \
-        else                                                                                       \
-            for (int64_t i = 0; i < count; i++)                                                    \
-                y[i * g->c_column] = alpha * s[i];                                                 \
-    }
-
-/* Factors of 1 wrap around; others go through double, and what is out of range becomes the nearest
- * number. */
-#define DEFINE_INTEGER_FINISH(TAG, ctype, wide, NAME, least, greatest)                             \
-    static void finish_##TAG(const struct cm_gemm *g, int64_t count, const void *sums,             \
-                             int64_t add_at, int64_t to_at)                                        \
-    {                                                                                              \
-        const wide *s = sums;                                                                      \
-        const ctype *d = g->add.data;                                                              \
-        ctype *y = (ctype *)g->c + to_at;                                                          \
-        const bool plain = g->alpha == 1 && (!d || g->beta == 1);                                  \
-        for (int64_t i = 0; i < count; i++) {                                                      \
-            const wide term = d ? (wide)d[add_at + i * g->add.column] : 0;                         \
-            if (plain) {                                                                           \
-                y[i * g->c_column] = (ctype)(s[i] + term);                                         \
-                continue;                                                                          \
-            }                                                                                      \
-            const double exact = g->alpha * (double)(ctype)s[i] + g->beta * (double)(ctype)term;   \
-            y[i * g->c_column] = !(exact > (double)(least))    ? (ctype)(least)                    \
-                                 : exact >= (double)(greatest) ? (ctype)(greatest)                 \
-                                                               : (ctype)exact;                     \
-        }                                                                                          \
-    }
-
-/* The inner tile: MR x NR sums over k of packed panels, kept in registers, added to the tile of C.
- */
-#define AS_IS(x)      (x)
-#define AS_INTEGER(x) ((uint32_t)(int32_t)(x))
-#define DEFINE_TILE(NAME, wide, total, convert)                                                    \
-    static void tile_##NAME(int64_t k, const void *panel_a, const void *panel_b, void *tile,       \
-                            int64_t width)                                                         \
-    {                                                                                              \
-        const wide *a = panel_a, *b = panel_b;                                                     \
-        wide s0[NR] = {0}, s1[NR] = {0}, s2[NR] = {0}, s3[NR] = {0};                               \
-        for (int64_t p = 0; p < k; p++, a += MR, b += NR) {                                        \
-            for (int j = 0; j < NR; j++) {                                                         \
-                s0[j] += a[0] * b[j];                                                              \
-                s1[j] += a[1] * b[j];                                                              \
-                s2[j] += a[2] * b[j];                                                              \
-                s3[j] += a[3] * b[j];                                                              \
-            }                                                                                      \
-        }                                                                                          \
-        total *c = tile;                                                                           \
-        for (int j = 0; j < NR; j++) {                                                             \
-            c[j] += convert(s0[j]);                                                                \
-            c[width + j] += convert(s1[j]);                                                        \
-            c[2 * width + j] += convert(s2[j]);                                                    \
-            c[3 * width + j] += convert(s3[j]);                                                    \
-        }                                                                                          \
-    }
-
-/* sums += the products of one row of A with unpacked rows of B, for too few rows of A to pay for
- * packing. */
-#define DEFINE_THIN(TAG, ctype, wide, NAME)                                                        \
-    static void thin_##TAG(const struct cm_gemm *g, int64_t row, int64_t column, int64_t count,    \
-                           void *sums)                                                             \
-    {                                                                                              \
-        const ctype *a = (const ctype *)g->a.data + g->a.first + row * g->a.row;                   \
-        const ctype *b = (const ctype *)g->b.data + g->b.first + column;                           \
-        ctype *s = sums, part[NC];                                                                 \
-        memset(s, 0, (size_t)count * sizeof *s);                                                   \
-        for (int64_t first = 0; first < g->k; first += KC) {                                       \
-            memset(part, 0, (size_t)count * sizeof part[0]);                                       \
-            for (int64_t p = first; p < least(first + KC, g->k); p++) {                            \
-                const ctype x = a[p * g->a.column];                                                \
-                const ctype *line = b + p * g->b.row;                                              \
-                for (int64_t j = 0; j < count; j++)                                                \
-                    part[j] += x * line[j];                                                        \
-            }                                                                                      \
-            for (int64_t j = 0; j < count; j++)                                                    \
-                s[j] += part[j];                                                                   \
-        }                                                                                          \
-    }
-
-#define FLOAT_LOAD(TAG, ctype, wide, NAME)                    DEFINE_LOAD(TAG, ctype, wide)
-#define INTEGER_LOAD(TAG, ctype, wide, NAME, least, greatest) DEFINE_LOAD(TAG, ctype, wide)
-GEMM_FLOATS(FLOAT_LOAD)
-GEMM_INTEGERS(INTEGER_LOAD)
-GEMM_FLOATS(DEFINE_FLOAT_FINISH)
-GEMM_INTEGERS(DEFINE_INTEGER_FINISH)
-GEMM_FLOATS(DEFINE_THIN)
-DEFINE_TILE(FLOAT, float, float, AS_IS)
-DEFINE_TILE(DOUBLE, double, double, AS_IS)
-DEFINE_TILE(UINT32, uint32_t, uint32_t, AS_IS)
-DEFINE_TILE(UINT64, uint64_t, uint64_t, AS_IS)
+#define FOR(name)   name##_FLOAT
+#define WIDE        float
+#define TOTAL       float
+#define TO_TOTAL(x) (x)
+#include "ops/common/gemm_tile.inc"
+#define FOR(name)   name##_DOUBLE
+#define WIDE        double
+#define TOTAL       double
+#define TO_TOTAL(x) (x)
+#include "ops/common/gemm_tile.inc"
+#define FOR(name)   name##_UINT32
+#define WIDE        uint32_t
+#define TOTAL       uint32_t
+#define TO_TOTAL(x) (x)
+#include "ops/common/gemm_tile.inc"
+#define FOR(name)   name##_UINT64
+#define WIDE        uint64_t
+#define TOTAL       uint64_t
+#define TO_TOTAL(x) (x)
+#include "ops/common/gemm_tile.inc"
 /* KC products of codes, at most 255 * 255 each, sum to less than 2^24: floats hold that exactly,
  * and multiply faster than integers of 32 bits do on the smallest targets. */
-DEFINE_TILE(CODES, float, uint32_t, AS_INTEGER)
+#define FOR(name)   name##_CODES
+#define WIDE        float
+#define TOTAL       uint32_t
+#define TO_TOTAL(x) ((uint32_t)(int32_t)(x))
+#include "ops/common/gemm_tile.inc"
 
 static void load_narrow(enum cm_dtype type, const void *data, int64_t at, int64_t step,
                         int64_t count, void *to, int64_t to_step)
@@ -208,13 +163,23 @@ struct rules {
     finish_fn *finish;
 };
 
-#define FLOAT_RULES(TAG, ctype, wide, NAME) [CM_##TAG] = {IN_##NAME, load_##TAG, finish_##TAG},
-#define INTEGER_RULES(TAG, ctype, wide, NAME, least, greatest)                                     \
-    [CM_##TAG] = {IN_##NAME, load_##TAG, finish_##TAG},
+#define RULES(TAG, in)                                                                             \
+    {                                                                                              \
+        IN_##in, load_##TAG, finish_##TAG                                                          \
+    }
 
 static const struct rules rules_of[CM_DTYPE_COUNT] = {
-    GEMM_FLOATS(FLOAT_RULES)
-        GEMM_INTEGERS(INTEGER_RULES)[CM_FLOAT16] = {IN_FLOAT, load_narrow, finish_narrow},
+    [CM_FLOAT] = RULES(FLOAT, FLOAT),
+    [CM_DOUBLE] = RULES(DOUBLE, DOUBLE),
+    [CM_INT8] = RULES(INT8, UINT32),
+    [CM_UINT8] = RULES(UINT8, UINT32),
+    [CM_INT16] = RULES(INT16, UINT32),
+    [CM_UINT16] = RULES(UINT16, UINT32),
+    [CM_INT32] = RULES(INT32, UINT32),
+    [CM_UINT32] = RULES(UINT32, UINT32),
+    [CM_INT64] = RULES(INT64, UINT64),
+    [CM_UINT64] = RULES(UINT64, UINT64),
+    [CM_FLOAT16] = {IN_FLOAT, load_narrow, finish_narrow},
     [CM_BFLOAT16] = {IN_FLOAT, load_narrow, finish_narrow},
 };
 

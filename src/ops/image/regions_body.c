@@ -10,21 +10,13 @@
 
 #include <math.h>
 
-/* What all texts begin with. region(i) is number i of each region, (R, 1, 1). */
-#define FUNCTIONS                                                                                    \
-    "region(i) = Gather<axis=2>(rows, [i]); count(n) = double(Range(0, n, 1));"                      \
-    "above(t, floor) = { low = like(t, floor); Where(Greater(t, low), t, low) };"                    \
-    "at_end(t) = Unsqueeze(t, last_axis); size_of(i) = Gather<axis=0>(shape, int64(i));" /* the      \
-                                                                                            elements \
-                                                                                            of t     \
-                                                                                            that     \
-                                                                                            ArgMax   \
-                                                                                            found,   \
-                                                                                            without  \
-                                                                                            their    \
-                                                                                            axis     \
-                                                                                          */         \
-    "pick4(t, best) = Squeeze(GatherElements<axis=4>(t, best), [4]);"                                \
+/* What all texts begin with. region(i) is number i of each region, (R, 1, 1); pick3 and pick4 are
+ * the elements of t that ArgMax found, without their axis. */
+#define FUNCTIONS                                                                                  \
+    "region(i) = Gather<axis=2>(rows, [i]); count(n) = double(Range(0, n, 1));"                    \
+    "above(t, floor) = { low = like(t, floor); Where(Greater(t, low), t, low) };"                  \
+    "at_end(t) = Unsqueeze(t, last_axis); size_of(i) = Gather<axis=0>(shape, int64(i));"           \
+    "pick4(t, best) = Squeeze(GatherElements<axis=4>(t, best), [4]);"                              \
     "pick3(t, best) = Squeeze(GatherElements<axis=3>(t, best), [3]);"
 
 /* ---- RoiAlign's samples ---- */

@@ -70,7 +70,7 @@ size_t cm_forest_scratch(const struct cm_forest *f, int64_t rows)
     return sums;
 }
 
-/* ---- columns ---- */
+/* ---- columns and walks ---- */
 
 struct forest_run {
     const struct cm_forest *forest;
@@ -86,75 +86,39 @@ struct forest_run {
     void *arg;
 };
 
-/* Copies a group of rows from `row` on, the last one again where there are no more. step 0: all
- * lanes get that row. */
-#define LOAD_GROUP(name, type, READ)                                                               \
-    static void name(const struct forest_run *r, int64_t row, int64_t step, type *to)              \
-    {                                                                                              \
-        const struct cm_forest *f = r->forest;                                                     \
-        for (int l = 0; l < LANES; l++) {                                                          \
-            const int64_t at = row + l * step < r->plan.rows ? row + l * step : r->plan.rows - 1;  \
-            for (size_t c = 0; c < f->n_columns; c++) {                                            \
-                const type v = READ(r->x, at * r->features + f->columns[c].feature);               \
-                to[c * LANES + (size_t)l] = f->columns[c].negated ? -v : v;                        \
-            }                                                                                      \
-            to[f->n_columns * LANES + (size_t)l] = (type)NAN;                                      \
-        }                                                                                          \
-    }
-#define READ_F32(x, i)     (((const float *)(x)->data)[i])
-#define READ_ANY_F32(x, i) ((float)cm_tensor_real((x), (i)))
-LOAD_GROUP(load_f32, float, READ_F32)
-LOAD_GROUP(load_any_f32, float, READ_ANY_F32)
-LOAD_GROUP(load_any_f64, double, cm_tensor_real)
-
-static void load_group(const struct forest_run *r, int64_t row, int64_t step, void *to)
-{
-    if (!r->forest->single)
-        load_any_f64(r, row, step, to);
-    else if (r->x->type == CM_FLOAT)
-        load_f32(r, row, step, to);
-    else
-        load_any_f32(r, row, step, to);
-}
-
-/* ---- walking ---- */
-
 #define EACH_LANE(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
 _Static_assert(LANES == 8, "EACH_LANE is for 8");
-
-/* at: where each lane begins; becomes the leaf where it ends. No lane ends before `least` steps,
- * and lanes that have ended stay where they are. x holds the columns of a group. */
-#define LANE_BEGIN(l) word a##l = at[l];
+#define LANE_BEGIN(l) WORD a##l = at[l];
 #define LANE_NEXT(l)                                                                               \
     ((entries[a##l].next & mask) +                                                                 \
      (x[(size_t)(entries[a##l].next >> bits) * LANES + (l)] <= entries[a##l].value ? 0u : 1u))
 #define LANE_STEP(l) a##l = LANE_NEXT(l);
 #define LANE_STEP_NOTED(l)                                                                         \
     {                                                                                              \
-        const word next = LANE_NEXT(l);                                                            \
+        const WORD next = LANE_NEXT(l);                                                            \
         moved |= next ^ a##l;                                                                      \
         a##l = next;                                                                               \
     }
 #define LANE_END(l) at[l] = a##l;
-#define WALK(name, entry, type, word_)                                                             \
-    static void name(const struct entry *entries, unsigned bits, const type *x, unsigned least,    \
-                     word_ *at)                                                                    \
-    {                                                                                              \
-        typedef word_ word;                                                                        \
-        const word mask = ((word)1 << bits) - 1;                                                   \
-        word moved;                                                                                \
-        EACH_LANE(LANE_BEGIN)                                                                      \
-        for (; least > 0; least--) {                                                               \
-            EACH_LANE(LANE_STEP)                                                                   \
-        }                                                                                          \
-        do {                                                                                       \
-            moved = 0;                                                                             \
-            EACH_LANE(LANE_STEP_NOTED)                                                             \
-        } while (moved);                                                                           \
-        EACH_LANE(LANE_END)                                                                        \
-    }
-WALK(walk_f32, cm_entry_f32, float, uint32_t)
-WALK(walk_f64, cm_entry_f64, double, uint64_t)
+
+#define FOR(name) name##_f32
+#define ENTRY     cm_entry_f32
+#define T         float
+#define WORD      uint32_t
+#include "ops/ml/forest_walk.inc"
+#define FOR(name) name##_f64
+#define ENTRY     cm_entry_f64
+#define T         double
+#define WORD      uint64_t
+#include "ops/ml/forest_walk.inc"
+
+static void load_group(const struct forest_run *r, int64_t row, int64_t step, void *to)
+{
+    if (r->forest->single)
+        load_f32(r, row, step, to);
+    else
+        load_f64(r, row, step, to);
+}
 
 /* Where the walks of a group ended: the weights, or the numbers of the leaves. */
 struct landing {
