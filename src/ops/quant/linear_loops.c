@@ -12,22 +12,22 @@ enum { GRAIN = 1 << 14 };
 #define LEAST     0
 #define GREATEST  UINT8_MAX
 #define FOR(name) uint8_##name
-#include "ops/quant/linear_type.inc"
+#include "tensor/linear_codes.inc"
 #define T         int8_t
 #define LEAST     INT8_MIN
 #define GREATEST  INT8_MAX
 #define FOR(name) int8_##name
-#include "ops/quant/linear_type.inc"
+#include "tensor/linear_codes.inc"
 #define T         uint16_t
 #define LEAST     0
 #define GREATEST  UINT16_MAX
 #define FOR(name) uint16_##name
-#include "ops/quant/linear_type.inc"
+#include "tensor/linear_codes.inc"
 #define T         int16_t
 #define LEAST     INT16_MIN
 #define GREATEST  INT16_MAX
 #define FOR(name) int16_##name
-#include "ops/quant/linear_type.inc"
+#include "tensor/linear_codes.inc"
 
 #define QUANTIZE   int64_t count, const float *x, float scale, float zero, void *codes
 #define DEQUANTIZE int64_t count, const void *codes, float scale, float zero, float *y
