@@ -5,9 +5,9 @@
 #include "graph/op.h"
 #include "ops/common/reals.h"
 #include "ops/index/index.h"
-#include "ops/quant/linear_loops.h"
 #include "tensor/half.h"
 #include "tensor/line.h"
+#include "tensor/linear_codes.h"
 
 #include <math.h>
 
@@ -169,6 +169,33 @@ static bool is_float8(enum cm_dtype type)
     return type >= CM_FLOAT8E4M3FN && type <= CM_FLOAT8E5M2FNUZ;
 }
 
+/* ---- element by element, where there is one scale ---- */
+
+/* Is operand i of a node absent, or one number that broadcasts without effect? */
+static bool is_single(const struct cm_node *node, int i)
+{
+    const cm_value value = cm_node_input(node, i);
+    if (!value)
+        return true;
+    const struct cm_type *p = cm_value_get(node->module, value)->fact.type;
+    const struct cm_type *x = cm_value_get(node->module, node->inputs[X].value)->fact.type;
+    return p->rank == 0 || (p->rank == 1 && p->dims[0].value == 1 && x->rank >= 1);
+}
+
+static bool has_one_scale(const struct cm_node *node, const enum cm_dtype *in)
+{
+    return in[SCALE] == CM_FLOAT && is_single(node, SCALE) && is_single(node, ZERO);
+}
+
+/* The zero point of a run of elements, whose codes are of the type that the loop keeps. */
+static float run_zero(const struct cm_element_loop *loop, const struct cm_elements *e)
+{
+    const void *zero = e->n_in > ZERO ? e->in[ZERO] : NULL;
+    const struct cm_tensor one = {.type = (enum cm_dtype)loop->p[0],
+                                  .data = (void *)(uintptr_t)zero};
+    return zero ? (float)cm_tensor_real(&one, 0) : 0;
+}
+
 /* ---- QuantizeLinear ---- */
 
 static bool is_quantized(enum cm_dtype type)
@@ -268,12 +295,6 @@ static enum cm_status quantize_run(struct cm_call *call)
     const double *scales = call->scratch, *zeros = scales + state->scales;
     const int64_t count = cm_tensor_count(x);
     load_parameters(call, state);
-    if (state->grains.whole && x->type == CM_FLOAT && state->precision == CM_FLOAT &&
-        cm_codes_have_loops(call->out[0]->type)) {
-        cm_quantize_all(call->out[0]->type, count, x->data, (float)scales[0], (float)zeros[0],
-                        call->out[0]->data);
-        return CM_OK;
-    }
     for (int64_t first = 0; first < count; first += BLOCK) {
         const int64_t n = count - first < BLOCK ? count - first : BLOCK;
         double v[BLOCK], p[BLOCK];
@@ -288,9 +309,24 @@ static enum cm_status quantize_run(struct cm_call *call)
     return CM_OK;
 }
 
+static void quantize_elements(const struct cm_element_loop *loop, const struct cm_elements *e)
+{
+    cm_quantize_loop((enum cm_dtype)loop->p[0])(e->count, e->in[X], *(const float *)e->in[SCALE],
+                                                run_zero(loop, e), e->out);
+}
+
+static bool quantize_elementwise(const struct cm_node *node, const enum cm_dtype *in,
+                                 enum cm_dtype out, struct cm_element_loop *loop)
+{
+    const int64_t precision = cm_node_int(node, "precision");
+    *loop = (struct cm_element_loop){.run = quantize_elements, .p = {out}};
+    return in[X] == CM_FLOAT && has_one_scale(node, in) && cm_quantize_loop(out) &&
+           (!precision || precision == CM_FLOAT);
+}
+
 CM_OP(QuantizeLinear, .values.is_quantized = true, .infer = quantize_infer,
       .prepare = quantize_prepare, .run = quantize_run, .grad = cm_grad_none,
-      .elementwise = cm_quantize_elementwise, .cost.work = cm_work_linear);
+      .elementwise = quantize_elementwise, .cost.work = cm_work_linear);
 
 /* ---- DequantizeLinear ---- */
 
@@ -322,10 +358,6 @@ static enum cm_status dequantize_run(struct cm_call *call)
     const double *scales = call->scratch, *zeros = scales + state->scales;
     const int64_t count = cm_tensor_count(x);
     load_parameters(call, state);
-    if (state->grains.whole && y->type == CM_FLOAT && cm_codes_have_loops(x->type)) {
-        cm_dequantize_all(x->type, count, x->data, (float)scales[0], (float)zeros[0], y->data);
-        return CM_OK;
-    }
     for (int64_t first = 0; first < count; first += BLOCK) {
         const int64_t n = count - first < BLOCK ? count - first : BLOCK;
         double v[BLOCK], s[BLOCK], z[BLOCK];
@@ -337,6 +369,19 @@ static enum cm_status dequantize_run(struct cm_call *call)
         cm_reals_store(y->type, y->data, first, n, v);
     }
     return CM_OK;
+}
+
+static void dequantize_elements(const struct cm_element_loop *loop, const struct cm_elements *e)
+{
+    cm_dequantize_loop((enum cm_dtype)loop->p[0])(e->count, e->in[X], *(const float *)e->in[SCALE],
+                                                  run_zero(loop, e), e->out);
+}
+
+static bool dequantize_elementwise(const struct cm_node *node, const enum cm_dtype *in,
+                                   enum cm_dtype out, struct cm_element_loop *loop)
+{
+    *loop = (struct cm_element_loop){.run = dequantize_elements, .p = {in[X]}};
+    return out == CM_FLOAT && has_one_scale(node, in) && cm_dequantize_loop(in[X]);
 }
 
 /* A scale or zero point shaped to lie along the axis of x. */
@@ -419,4 +464,4 @@ static enum cm_status dequantize_grad(struct cm_grad *g)
 
 CM_OP(DequantizeLinear, .values.is_quantized = true, .infer = dequantize_infer,
       .prepare = dequantize_prepare, .run = dequantize_run, .grad = dequantize_grad,
-      .elementwise = cm_dequantize_elementwise, .cost.work = cm_work_linear);
+      .elementwise = dequantize_elementwise, .cost.work = cm_work_linear);
