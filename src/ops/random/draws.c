@@ -1,10 +1,8 @@
-/* Drawing blocks of random numbers. */
+/* Drawing random numbers. */
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/random/draws.h"
 
-#include "tensor/half.h"
-
-enum { BLOCK = 256 };
+#include "tensor/line.h"
 
 enum cm_status cm_draws_dtype(struct cm_infer *in, enum cm_dtype otherwise, enum cm_dtype *out)
 {
@@ -22,49 +20,19 @@ enum cm_status cm_draws_dtype(struct cm_infer *in, enum cm_dtype otherwise, enum
     return CM_OK;
 }
 
-/* A round trip through the type. */
-static void round_block(enum cm_dtype type, int64_t count, float *block)
+static double rounded(enum cm_dtype type, double value)
 {
-    uint16_t stored[BLOCK];
-    cm_narrow_store(type, stored, 0, count, block);
-    cm_narrow_load(type, stored, 0, count, block);
+    float narrow = (float)value;
+    if (type == CM_DOUBLE)
+        return value;
+    if (type != CM_FLOAT)
+        cm_line_round(type, 1, &narrow);
+    return (double)narrow;
 }
 
-static void fill_narrow(const struct cm_draws *draws, struct cm_random *random, enum cm_dtype type,
-                        void *to, int64_t first, int64_t count)
+double cm_draws_next(const struct cm_draws *draws, struct cm_random *random, enum cm_dtype type)
 {
-    float constants[2] = {(float)draws->scale, (float)draws->shift};
-    round_block(type, 2, constants);
-    for (int64_t at = 0; at < count; at += BLOCK) {
-        const int64_t n = count - at < BLOCK ? count - at : BLOCK;
-        float block[BLOCK];
-        for (int64_t i = 0; i < n; i++)
-            block[i] = (float)draws->draw(random);
-        round_block(type, n, block);
-        for (int64_t i = 0; i < n; i++)
-            block[i] *= constants[0];
-        round_block(type, n, block);
-        for (int64_t i = 0; i < n; i++)
-            block[i] += constants[1];
-        cm_narrow_store(type, to, first + at, n, block);
-    }
-}
-
-void cm_draws_fill(const struct cm_draws *draws, struct cm_random *random, enum cm_dtype type,
-                   void *to, int64_t first, int64_t count)
-{
-    if (type == CM_DOUBLE) {
-        double *ys = (double *)to + first;
-        for (int64_t i = 0; i < count; i++)
-            ys[i] = draws->draw(random) * draws->scale + draws->shift;
-    } else if (type == CM_FLOAT) {
-        float *ys = (float *)to + first;
-        const float scale = (float)draws->scale, shift = (float)draws->shift;
-        for (int64_t i = 0; i < count; i++) {
-            const float scaled = (float)draws->draw(random) * scale;
-            ys[i] = scaled + shift;
-        }
-    } else {
-        fill_narrow(draws, random, type, to, first, count);
-    }
+    const double drawn = rounded(type, draws->draw(random));
+    const double scaled = rounded(type, drawn * rounded(type, draws->scale));
+    return rounded(type, scaled + rounded(type, draws->shift));
 }

@@ -1,5 +1,5 @@
-/* What the random operators share: the element type that attribute dtype asks for, and blocks of
- * drawn numbers. */
+/* What the random operators share: the element type that attribute dtype asks for, and drawn
+ * numbers. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CM_OPS_RANDOM_DRAWS_H
 #define CM_OPS_RANDOM_DRAWS_H
@@ -18,9 +18,8 @@ struct cm_draws {
     double scale, shift;
 };
 
-/* count elements of a float type, from element first on. Draws are rounded to the type before they
- * are scaled, and again before they are shifted, as ONNX's reference evaluator does. */
-void cm_draws_fill(const struct cm_draws *draws, struct cm_random *random, enum cm_dtype type,
-                   void *to, int64_t first, int64_t count);
+/* The next number as an element of a float type. Draws are rounded to the type before they are
+ * scaled, and again before they are shifted, as ONNX's reference evaluator does. */
+double cm_draws_next(const struct cm_draws *draws, struct cm_random *random, enum cm_dtype type);
 
 #endif

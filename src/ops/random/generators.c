@@ -54,7 +54,9 @@ static enum cm_status generator_run(struct cm_call *call)
     const struct generator *generator = call->op->arg;
     struct cm_tensor *y = call->out[0];
     const struct cm_draws draws = generator->distribution(call->node);
-    cm_draws_fill(&draws, cm_call_random(call), y->type, y->data, 0, cm_tensor_count(y));
+    struct cm_random *random = cm_call_random(call);
+    for (int64_t i = 0; i < cm_tensor_count(y); i++)
+        cm_tensor_set_real(y, i, cm_draws_next(&draws, random, y->type));
     return CM_OK;
 }
 

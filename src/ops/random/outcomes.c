@@ -5,8 +5,6 @@
 
 #include <math.h>
 
-enum { BLOCK = 256 };
-
 /* ---- Bernoulli ---- */
 
 static enum cm_status bernoulli_infer(struct cm_infer *in)
@@ -24,18 +22,8 @@ static enum cm_status bernoulli_run(struct cm_call *call)
     const struct cm_tensor *x = call->in[0];
     struct cm_tensor *y = call->out[0];
     struct cm_random *random = cm_call_random(call);
-    const int64_t count = cm_tensor_count(x);
-
-    for (int64_t at = 0; at < count; at += BLOCK) {
-        const int64_t n = count - at < BLOCK ? count - at : BLOCK;
-        double stored[BLOCK], drawn[BLOCK], p[BLOCK];
-        cm_draws_fill(&draws, random, x->type, stored, 0, n);
-        cm_reals_load(x->type, stored, 0, n, drawn);
-        cm_reals_load(x->type, x->data, at, n, p);
-        for (int64_t i = 0; i < n; i++)
-            p[i] = drawn[i] < p[i];
-        cm_reals_store(y->type, y->data, at, n, p);
-    }
+    for (int64_t i = 0; i < cm_tensor_count(x); i++)
+        cm_tensor_set_real(y, i, cm_draws_next(&draws, random, x->type) < cm_tensor_real(x, i));
     return CM_OK;
 }
 
