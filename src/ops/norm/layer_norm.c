@@ -4,10 +4,6 @@
 #include "graph/node_formula.h"
 #include "graph/require.h"
 #include "ops/norm/norm_grad.h"
-#include "tensor/line.h"
-
-#include "base/number.h"
-#include "base/parallel.h"
 
 #include <math.h>
 
@@ -64,128 +60,69 @@ static enum cm_status layer_norm_infer(struct cm_infer *in)
     return cm_infer_set_tensor(in, 2, (enum cm_dtype)stash, x->rank, dims);
 }
 
-/* How scale or bias is laid over X. */
-struct spread {
-    int64_t strides[CM_MAX_RANK];
-    bool varies; /* from row to row */
-};
-
 struct layers {
-    int axis;
     int64_t rows, size;
     double epsilon;
-    struct spread spread[2]; /* of inputs 1 and 2 */
+    int64_t strides[3][CM_MAX_RANK]; /* of operand 1 and 2 along the axes of X */
 };
 
 static enum cm_status layer_norm_prepare(struct cm_call *call)
 {
     const struct cm_shape *x = &call->in[0]->shape;
     struct layers *layers = cm_call_state(call, sizeof *layers);
-    size_t bytes;
-    if (!cm_axis_fix(cm_node_int(call->node, "axis"), x->rank, &layers->axis))
+    int axis;
+    if (!cm_axis_fix(cm_node_int(call->node, "axis"), x->rank, &axis))
         return cm_call_fail(call, CM_BAD_MODEL, "its axis is out of range for rank %d", x->rank);
-    layers->rows = cm_shape_span(x, 0, layers->axis);
-    layers->size = cm_shape_span(x, layers->axis, x->rank);
+    layers->rows = cm_shape_span(x, 0, axis);
+    layers->size = cm_shape_span(x, axis, x->rank);
     layers->epsilon = (double)cm_node_float(call->node, "epsilon");
-    for (int i = 0; i < 2 && i + 1 < call->n_in; i++) {
-        if (!call->in[i + 1])
-            continue;
-        cm_broadcast_strides(&call->in[i + 1]->shape, x, layers->spread[i].strides);
-        for (int d = 0; d < layers->axis; d++)
-            layers->spread[i].varies =
-                layers->spread[i].varies || layers->spread[i].strides[d] != 0;
-    }
-    if (!cm_size_mul((size_t)layers->size, 2 * sizeof(double), &bytes))
-        return cm_call_fail(call, CM_LIMIT, "its axes are too long");
-    cm_call_scratch(call, bytes);
+    for (int i = 1; i < call->n_in; i++)
+        if (call->in[i])
+            cm_broadcast_strides(&call->in[i]->shape, x, layers->strides[i]);
     return CM_OK;
 }
 
-/* The part of p that lies over one row of X. */
-static void fetch_row(const struct layers *layers, const struct cm_shape *x, int which,
-                      const struct cm_tensor *p, int64_t row, double *to)
+/* What operand i has for element `element` of X. */
+static double operand_over(const struct cm_call *call, int i, int64_t element)
 {
-    const int64_t *strides = layers->spread[which].strides;
-    const int last = x->rank - 1;
-    int64_t index[CM_MAX_RANK] = {0}, at = 0, rest = row;
-    for (int d = layers->axis - 1; d >= 0; d--) {
-        at += rest % x->dims[d] * strides[d];
-        rest /= x->dims[d];
-    }
-    for (int64_t done = 0; done < layers->size; done += x->dims[last]) {
-        if (strides[last] != 0) {
-            cm_line_load(cm_line_at(p, at), strides[last], x->dims[last], CM_DOUBLE, to + done);
-        } else {
-            const double value = cm_tensor_real(p, at);
-            for (int64_t i = 0; i < x->dims[last]; i++)
-                to[done + i] = value;
-        }
-        for (int d = last - 1; d >= layers->axis; d--) {
-            at += strides[d];
-            if (++index[d] < x->dims[d])
-                break;
-            at -= strides[d] * x->dims[d];
-            index[d] = 0;
-        }
-    }
-}
-
-static void store_statistic(const struct cm_call *call, int o, int64_t row, double value)
-{
-    if (o < call->n_out && call->out[o])
-        cm_line_store(cm_line_at(call->out[o], row), value);
-}
-
-static void normalize_rows(void *arg, int64_t begin, int64_t end)
-{
-    const struct cm_call *call = arg;
     const struct layers *layers = call->state;
-    const struct cm_tensor *x = call->in[0];
-    const bool takes_mean = centred(call->node), has_bias = call->n_in > 2 && call->in[2];
-    const double size = (double)layers->size;
-    double *operands[2] = {call->scratch, (double *)call->scratch + layers->size};
-    for (int64_t row = begin; row < end; row++) {
-        const struct cm_line line = cm_line_at(x, row * layers->size);
-        const double mean = takes_mean ? cm_line_sum(line, layers->size) / size : 0;
-        const double variance = cm_line_square_sum(line, layers->size, mean) / size;
-        const double inverse = 1 / sqrt(variance + layers->epsilon);
-        for (int i = 0; i < 1 + has_bias; i++)
-            if (layers->spread[i].varies)
-                fetch_row(layers, &x->shape, i, call->in[i + 1], row, operands[i]);
-        cm_line_affine_each(line, cm_line_at(call->out[0], row * layers->size), layers->size, mean,
-                            inverse, operands[0], has_bias ? operands[1] : NULL);
-        store_statistic(call, 1, row, mean);
-        store_statistic(call, 2, row, inverse);
+    const struct cm_shape *x = &call->in[0]->shape;
+    int64_t at = 0;
+    for (int d = x->rank - 1; d >= 0; d--) {
+        at += element % x->dims[d] * layers->strides[i][d];
+        element /= x->dims[d];
     }
+    return cm_tensor_real(call->in[i], at);
 }
 
-enum { GRAIN = 1 << 13 }; /* elements worth a thread */
-
+/* y = (x - mean) / sqrt(variance + epsilon) * scale + bias, the mean being 0 where it is not taken
+ * off; of no elements mean and variance are NaN. */
 static enum cm_status layer_norm_run(struct cm_call *call)
 {
     const struct layers *layers = call->state;
     const struct cm_tensor *x = call->in[0];
-    const bool has_bias = call->n_in > 2 && call->in[2];
-    double *operands[2] = {call->scratch, (double *)call->scratch + layers->size};
-    bool varies = false;
-    if (layers->size == 0) { /* means of nothing are all there is to write */
-        for (int o = 1; o < call->n_out; o++)
-            for (int64_t row = 0; call->out[o] && row < layers->rows; row++)
-                store_statistic(call, o, row, (double)NAN);
-        return CM_OK;
+    const bool takes_mean = centred(call->node), has_bias = call->n_in > 2 && call->in[2];
+    const double size = (double)layers->size;
+    for (int64_t row = 0; row < layers->rows; row++) {
+        const int64_t first = row * layers->size, end = first + layers->size;
+        double mean = 0, variance = 0;
+        for (int64_t i = first; takes_mean && i < end; i++)
+            mean += cm_tensor_real(x, i);
+        mean = takes_mean ? mean / size : 0;
+        for (int64_t i = first; i < end; i++) {
+            const double off = cm_tensor_real(x, i) - mean;
+            variance += off * off;
+        }
+        const double inverse = 1 / sqrt(variance / size + layers->epsilon);
+        for (int64_t i = first; i < end; i++) {
+            const double y = (cm_tensor_real(x, i) - mean) * inverse * operand_over(call, 1, i);
+            cm_tensor_set_real(call->out[0], i, has_bias ? y + operand_over(call, 2, i) : y);
+        }
+        if (call->n_out > 1 && call->out[1])
+            cm_tensor_set_real(call->out[1], row, mean);
+        if (call->n_out > 2 && call->out[2])
+            cm_tensor_set_real(call->out[2], row, inverse);
     }
-    if (layers->rows == 0)
-        return CM_OK;
-    for (int i = 0; i < 1 + has_bias; i++) {
-        varies = varies || layers->spread[i].varies;
-        fetch_row(layers, &x->shape, i, call->in[i + 1], 0, operands[i]);
-    }
-    /* Operands that differ from row to row share one place: then one thread does all. */
-    cm_parallel(layers->rows,
-                varies                 ? layers->rows
-                : layers->size < GRAIN ? GRAIN / layers->size
-                                       : 1,
-                normalize_rows, call);
     return CM_OK;
 }
 

@@ -2,11 +2,9 @@
  * have one element for each that is normalized together, else nodes. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
-#include "base/parallel.h"
 #include "graph/node_formula.h"
 #include "graph/op.h"
 #include "ops/norm/norm_grad.h"
-#include "tensor/line.h"
 
 #include <math.h>
 
@@ -30,26 +28,17 @@ static enum cm_status grad_infer(struct cm_infer *in)
     return in->n_out > D_BIAS ? cm_infer_set(in, D_BIAS, cm_infer_type(in, SCALE)) : CM_OK;
 }
 
-/* ---- Running. Rows are shared out in parts; each part sums the gradients of scale and bias for
- * itself, and these are added in order, so that the number of threads does not matter. ---- */
+/* ---- Running ---- */
 
-struct row_parts {
-    int64_t count, size;     /* rows, and elements of each */
-    int64_t parts, per_part; /* rows of a part */
+struct rows {
+    int64_t count, size; /* rows, and elements of each */
     double epsilon;
-};
-
-enum {
-    MOST_PARTS = 64,
-    PART_ELEMENTS = 1 << 13, /* worth a thread */
-    SUM_ELEMENTS = 1 << 19,  /* that the sums of all parts may have */
-    BUFFERS = 4,             /* of a part: x, dy, and the sums */
 };
 
 static enum cm_status grad_prepare(struct cm_call *call)
 {
     const struct cm_shape *x = &call->in[X]->shape;
-    struct row_parts *rows = cm_call_state(call, sizeof *rows);
+    struct rows *rows = cm_call_state(call, sizeof *rows);
     size_t bytes;
     int axis;
     if (!cm_shape_equal(x, &call->in[DY]->shape))
@@ -62,14 +51,7 @@ static enum cm_status grad_prepare(struct cm_call *call)
     if (cm_tensor_count(call->in[SCALE]) != rows->size)
         return cm_call_fail(call, CM_BAD_MODEL, "Scale has %lld elements, needs %lld",
                             (long long)cm_tensor_count(call->in[SCALE]), (long long)rows->size);
-    const int64_t size = rows->size > 0 ? rows->size : 1;
-    int64_t parts = rows->count / (1 + PART_ELEMENTS / size);
-    parts = parts < SUM_ELEMENTS / size ? parts : SUM_ELEMENTS / size;
-    parts = parts < MOST_PARTS ? parts : MOST_PARTS;
-    rows->parts = parts > 1 ? parts : 1;
-    rows->per_part = (rows->count + rows->parts - 1) / rows->parts;
-    if (!cm_size_mul((size_t)rows->size, (size_t)(rows->parts * BUFFERS + 1) * sizeof(double),
-                     &bytes))
+    if (!cm_size_mul((size_t)rows->size, 2 * sizeof(double), &bytes))
         return cm_call_fail(call, CM_LIMIT, "its axes are too long");
     cm_call_scratch(call, bytes);
     return CM_OK;
@@ -80,72 +62,58 @@ static bool centred(const struct cm_node *node)
     return ((const struct norm_kind *)node->op->arg)->centred;
 }
 
-/* dx = inverse * (g - mean(g) - xhat * mean(g * xhat)) with g = dy * scale, the first mean only
- * where one was taken off. x becomes xhat. */
-static void turn_row(const struct row_parts *rows, bool takes_mean, const double *scale, double *x,
-                     double *dy, double *d_scale, double *d_bias)
+/* What a row was normalized with: xhat = (x - mean) * inverse. */
+struct statistics {
+    double mean, inverse;
+};
+
+static struct statistics statistics_of(const struct cm_call *call, int64_t first)
 {
+    const struct rows *rows = call->state;
     const double n = (double)rows->size;
-    double mean = 0, squares = 0, sum = 0, along = 0;
-    for (int64_t i = 0; takes_mean && i < rows->size; i++)
-        mean += x[i];
-    mean /= n;
-    for (int64_t i = 0; i < rows->size; i++)
-        squares += (x[i] - mean) * (x[i] - mean);
-    const double inverse = 1 / sqrt(squares / n + rows->epsilon);
+    double sum = 0, squares = 0;
+    for (int64_t i = 0; centred(call->node) && i < rows->size; i++)
+        sum += cm_tensor_real(call->in[X], first + i);
     for (int64_t i = 0; i < rows->size; i++) {
-        const double g = dy[i] * scale[i];
-        x[i] = (x[i] - mean) * inverse;
-        d_scale[i] += dy[i] * x[i];
-        d_bias[i] += dy[i];
-        sum += g;
-        along += g * x[i];
-        dy[i] = g;
+        const double off = cm_tensor_real(call->in[X], first + i) - sum / n;
+        squares += off * off;
     }
-    sum = takes_mean ? sum / n : 0;
-    along /= n;
-    for (int64_t i = 0; i < rows->size; i++)
-        dy[i] = inverse * (dy[i] - sum - x[i] * along);
+    return (struct statistics){sum / n, 1 / sqrt(squares / n + rows->epsilon)};
 }
 
-static void turn_parts(void *arg, int64_t begin, int64_t end)
-{
-    const struct cm_call *call = arg;
-    const struct row_parts *rows = call->state;
-    const double *scale = call->scratch;
-    const bool takes_mean = centred(call->node);
-    for (int64_t part = begin; part < end; part++) {
-        double *x = (double *)call->scratch + rows->size * (1 + part * BUFFERS);
-        double *dy = x + rows->size, *d_scale = dy + rows->size, *d_bias = d_scale + rows->size;
-        const int64_t first = part * rows->per_part, next = first + rows->per_part;
-        for (int64_t i = 0; i < 2 * rows->size; i++)
-            d_scale[i] = 0;
-        for (int64_t row = first; row < next && row < rows->count; row++) {
-            const int64_t at = row * rows->size;
-            cm_line_load(cm_line_at(call->in[X], at), 1, rows->size, CM_DOUBLE, x);
-            cm_line_load(cm_line_at(call->in[DY], at), 1, rows->size, CM_DOUBLE, dy);
-            turn_row(rows, takes_mean, scale, x, dy, d_scale, d_bias);
-            if (call->out[D_X])
-                cm_line_save(cm_line_at(call->out[D_X], at), 1, rows->size, CM_DOUBLE, dy);
-        }
-    }
-}
-
+/* dx = inverse * (g - mean(g) - xhat * mean(g * xhat)) with g = dy * scale, the first mean only
+ * where one was taken off; dscale is the sum of dy * xhat over rows, dbias that of dy. */
 static enum cm_status grad_run(struct cm_call *call)
 {
-    const struct row_parts *rows = call->state;
-    double *sums = (double *)call->scratch + rows->size * 3; /* of the first part */
-    if (rows->size == 0)
-        return CM_OK;
-    cm_line_load(cm_line_at(call->in[SCALE], 0), 1, rows->size, CM_DOUBLE, call->scratch);
-    cm_parallel(rows->parts, 1, turn_parts, call);
-    for (int64_t part = 1; part < rows->parts; part++)
-        for (int64_t i = 0; i < 2 * rows->size; i++)
-            sums[i] += sums[part * BUFFERS * rows->size + i];
+    const struct rows *rows = call->state;
+    const double n = (double)rows->size;
+    double *d_scale = call->scratch, *d_bias = d_scale + rows->size;
+    for (int64_t i = 0; i < rows->size; i++)
+        d_scale[i] = d_bias[i] = 0;
+    for (int64_t row = 0; row < rows->count; row++) {
+        const int64_t first = row * rows->size;
+        const struct statistics s = statistics_of(call, first);
+        double sum = 0, along = 0;
+        for (int64_t i = 0; i < rows->size; i++) {
+            const double dy = cm_tensor_real(call->in[DY], first + i);
+            const double xhat = (cm_tensor_real(call->in[X], first + i) - s.mean) * s.inverse;
+            d_scale[i] += dy * xhat;
+            d_bias[i] += dy;
+            sum += dy * cm_tensor_real(call->in[SCALE], i);
+            along += dy * cm_tensor_real(call->in[SCALE], i) * xhat;
+        }
+        for (int64_t i = 0; call->out[D_X] && i < rows->size; i++) {
+            const double xhat = (cm_tensor_real(call->in[X], first + i) - s.mean) * s.inverse;
+            const double g =
+                cm_tensor_real(call->in[DY], first + i) * cm_tensor_real(call->in[SCALE], i);
+            cm_tensor_set_real(call->out[D_X], first + i,
+                               s.inverse *
+                                   (g - (centred(call->node) ? sum / n : 0) - xhat * along / n));
+        }
+    }
     for (int o = D_SCALE; o < call->n_out; o++)
-        if (call->out[o])
-            cm_line_save(cm_line_at(call->out[o], 0), 1, rows->size, CM_DOUBLE,
-                         sums + (o - D_SCALE) * rows->size);
+        for (int64_t i = 0; call->out[o] && i < rows->size; i++)
+            cm_tensor_set_real(call->out[o], i, (o == D_SCALE ? d_scale : d_bias)[i]);
     return CM_OK;
 }
 
