@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/index/scatter.h"
 
-#include "base/machine.h"
 #include "graph/node_formula.h"
 #include "ops/common/move.h"
 #include "ops/index/index.h"
@@ -118,36 +117,6 @@ void cm_join_at(const struct cm_join *join, int64_t count, const void *from, int
             cm_narrow_load(join->type, from, first + i, 1, &b);
             join->loop(1, &b, &here, &a);
             cm_narrow_store(join->type, to, at[i], 1, &a);
-        }
-    }
-}
-
-static CM_ALWAYS_INLINE void add_floats_on(enum cm_machine machine, int64_t count, const float *x,
-                                           float *y)
-{
-    (void)machine;
-    CM_ANY_ORDER
-    for (int64_t i = 0; i < count; i++)
-        y[i] += x[i];
-}
-CM_TWO_BUILDS(add_floats, (int64_t count, const float *x, float *y), (machine, count, x, y))
-
-void cm_join_span(const struct cm_join *join, int64_t count, const void *from, int64_t first,
-                  int64_t at, void *to)
-{
-    const size_t width = cm_dtype_size(join->type);
-    if (!join->loop) {
-        memcpy((char *)to + (size_t)at * width, (const char *)from + (size_t)first * width,
-               (size_t)count * width);
-    } else if (join->how == CM_JOIN_ADD && join->type == CM_FLOAT) { /* gradients of tables */
-        add_floats_builds[cm_this_machine()](count, (const float *)from + first, (float *)to + at);
-    } else {
-        int64_t places[CM_INDEX_BLOCK];
-        for (int64_t done = 0; done < count; done += CM_INDEX_BLOCK) {
-            const int64_t n = count - done < CM_INDEX_BLOCK ? count - done : CM_INDEX_BLOCK;
-            for (int64_t i = 0; i < n; i++)
-                places[i] = at + done + i;
-            cm_join_at(join, n, from, first + done, places, to);
         }
     }
 }

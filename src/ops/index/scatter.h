@@ -22,10 +22,6 @@ enum cm_status cm_join_init(struct cm_call *call, struct cm_join *join) CM_MUST_
 void cm_join_at(const struct cm_join *join, int64_t count, const void *from, int64_t first,
                 const int64_t *at, void *to);
 
-/* The same for count elements side by side from `at` on. */
-void cm_join_span(const struct cm_join *join, int64_t count, const void *from, int64_t first,
-                  int64_t at, void *to);
-
 /* op->arg of both: the operator that reads at the same places. */
 enum cm_status cm_scatter_grad(struct cm_grad *g);
 enum cm_status cm_scatter_infer(struct cm_infer *in);

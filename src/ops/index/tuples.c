@@ -1,6 +1,5 @@
 /* GatherND and ScatterND: each index is a tuple that leads to a slice of the data. */
 // SPDX-License-Identifier: Apache-2.0
-#include "base/parallel.h"
 #include "ops/common/move.h"
 #include "ops/index/index.h"
 #include "ops/index/scatter.h"
@@ -223,65 +222,30 @@ static enum cm_status scatter_nd_prepare(struct cm_call *call)
     return cm_join_init(call, &tuples->join);
 }
 
-/* Columns [begin, end) of all slices, in the order of the tuples: so each element is joined with
- * its updates in their order, whichever threads work. */
-struct columns {
-    struct cm_call *call;
-    int64_t width; /* of a chunk of columns */
-};
-
-static void scatter_columns(void *arg, int64_t begin, int64_t end)
-{
-    const struct columns *job = arg;
-    struct cm_call *call = job->call;
-    const struct tuples *tuples = call->state;
-    const int64_t first = begin * job->width, last = end * job->width;
-    const int64_t count = (last < tuples->slice ? last : tuples->slice) - first;
-    int64_t at[CM_INDEX_BLOCK];
-    for (int64_t done = 0; done < tuples->count; done += CM_INDEX_BLOCK) {
-        const int64_t left = tuples->count - done;
-        const int64_t n = left < CM_INDEX_BLOCK ? left : CM_INDEX_BLOCK;
-        if (load_places(call, tuples, done, 0, n, at)) /* all were looked at before */
-            return;
-        for (int64_t i = 0; i < n; i++)
-            cm_join_span(&tuples->join, count, call->in[2]->data,
-                         (done + i) * tuples->slice + first, at[i] + first, call->out[0]->data);
-    }
-}
-
+/* In the order of the tuples: so each element is joined with its updates in their order. */
 static void scatter_slices(struct cm_call *call, int64_t first, int64_t n, const int64_t *at)
 {
     const struct tuples *tuples = call->state;
+    int64_t places[CM_INDEX_BLOCK];
     if (tuples->slice == 1) {
         cm_join_at(&tuples->join, n, call->in[2]->data, first, at, call->out[0]->data);
         return;
     }
     for (int64_t i = 0; i < n; i++)
-        cm_join_span(&tuples->join, tuples->slice, call->in[2]->data, (first + i) * tuples->slice,
-                     at[i], call->out[0]->data);
+        for (int64_t done = 0; done < tuples->slice; done += CM_INDEX_BLOCK) {
+            const int64_t left = tuples->slice - done;
+            const int64_t some = left < CM_INDEX_BLOCK ? left : CM_INDEX_BLOCK;
+            for (int64_t k = 0; k < some; k++)
+                places[k] = at[i] + done + k;
+            cm_join_at(&tuples->join, some, call->in[2]->data, (first + i) * tuples->slice + done,
+                       places, call->out[0]->data);
+        }
 }
-
-static void look_only(struct cm_call *call, int64_t first, int64_t n, const int64_t *at)
-{
-    (void)call, (void)first, (void)n, (void)at;
-}
-
-enum {
-    CHUNK = 128, /* columns at least that a thread takes */
-    CHUNKS = 16,
-    MANY = 1 << 16, /* elements worth several threads */
-};
 
 static enum cm_status scatter_nd_run(struct cm_call *call)
 {
-    const struct tuples *tuples = call->state;
-    struct columns job = {call, tuples->slice / CHUNKS < CHUNK ? CHUNK : tuples->slice / CHUNKS};
     CM_TRY(cm_scatter_begin(call));
-    if (tuples->slice < 2 * CHUNK || tuples->count < MANY / tuples->slice)
-        return visit_slices(call, scatter_slices);
-    CM_TRY(visit_slices(call, look_only));
-    cm_parallel((tuples->slice + job.width - 1) / job.width, 1, scatter_columns, &job);
-    return CM_OK;
+    return visit_slices(call, scatter_slices);
 }
 
 CM_OP(ScatterND, .infer = cm_scatter_infer, .prepare = scatter_nd_prepare, .run = scatter_nd_run,
