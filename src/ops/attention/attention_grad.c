@@ -6,8 +6,6 @@
 #include "ops/attention/attention.h"
 
 #include "base/number.h"
-#include "base/parallel.h"
-#include "tensor/line.h"
 
 #include <math.h>
 
@@ -42,7 +40,7 @@ static enum cm_status grad_infer(struct cm_infer *in)
     return in->n_out > D_MASK ? cm_infer_set(in, D_MASK, mask) : CM_OK;
 }
 
-/* ---- Running, in double, one query after the other. ---- */
+/* ---- Running, in double, one query after the other ---- */
 
 struct attention_slopes {
     int64_t heads, queries, keys, size, value_size; /* heads of all batches */
@@ -50,16 +48,14 @@ struct attention_slopes {
     int64_t mask_strides[3]; /* of batch, head, query */
     double scale;
     bool causal;
-    int64_t parts, heads_of_part, part_doubles;
 };
 
-/* What one part computes with. */
-struct slope_buffers {
-    double *q, *k, *v, *dy, *dq, *dk, *dv; /* of a head; q, dy and dq of one query */
-    double *weights, *slopes, *bias;       /* per key */
+/* Scratch memory, for the head at hand. */
+struct slope_sums {
+    double *weights, *slopes; /* per key, of one query */
+    double *dq;               /* of one query */
+    double *dk, *dv;          /* per key */
 };
-
-enum { MOST_PARTS = 32 };
 
 static bool shape_is(const struct cm_tensor *x, int64_t a, int64_t b, int64_t c, int64_t d)
 {
@@ -102,7 +98,7 @@ static enum cm_status grad_prepare(struct cm_call *call)
 {
     struct attention_slopes *a = cm_call_state(call, sizeof *a);
     const int64_t *q = call->in[Q]->shape.dims, *v = call->in[V]->shape.dims;
-    int64_t of_keys, of_values, doubles;
+    int64_t doubles;
     size_t bytes;
     for (int i = DY; i <= V; i++)
         if (call->in[i]->shape.rank != 4)
@@ -122,153 +118,125 @@ static enum cm_status grad_prepare(struct cm_call *call)
     a->causal = cm_node_int(call->node, "is_causal") != 0;
     a->scale = cm_node_has_attr(call->node, "scale") ? (double)cm_node_float(call->node, "scale")
                                                      : 1 / sqrt((double)a->size);
-    /* Heads may share the mask: its gradient is summed in one part. */
-    a->parts = mask_slopes(call) ? 1 : a->heads < MOST_PARTS ? a->heads : MOST_PARTS;
-    a->heads_of_part = a->parts > 0 ? (a->heads + a->parts - 1) / a->parts : 0;
-    if (!cm_dim_mul(a->keys, 2, &of_keys) || !cm_dim_mul(of_keys, a->size, &of_keys) ||
-        !cm_dim_mul(a->keys, 2, &of_values) || !cm_dim_mul(of_values, a->value_size, &of_values) ||
-        !cm_dim_add(of_keys, of_values, &a->part_doubles) ||
-        !cm_dim_add(a->part_doubles, 3 * a->keys + 2 * a->size + a->value_size, &a->part_doubles) ||
-        !cm_dim_mul(a->part_doubles, a->parts, &doubles) ||
+    if (!cm_dim_add(a->size, a->value_size, &doubles) || !cm_dim_add(doubles, 2, &doubles) ||
+        !cm_dim_mul(doubles, a->keys, &doubles) || !cm_dim_add(doubles, a->size, &doubles) ||
         !cm_dtype_bytes(CM_DOUBLE, doubles, &bytes))
         return cm_call_fail(call, CM_LIMIT, "its operands are too large");
     cm_call_scratch(call, bytes);
     return CM_OK;
 }
 
-static struct slope_buffers buffers_at(const struct attention_slopes *a, double *at)
-{
-    struct slope_buffers b = {.k = at};
-    b.v = b.k + a->keys * a->size;
-    b.dk = b.v + a->keys * a->value_size;
-    b.dv = b.dk + a->keys * a->size;
-    b.weights = b.dv + a->keys * a->value_size;
-    b.slopes = b.weights + a->keys;
-    b.bias = b.slopes + a->keys;
-    b.q = b.bias + a->keys;
-    b.dq = b.q + a->size;
-    b.dy = b.dq + a->size;
-    return b;
-}
-
-static double dot(int64_t n, const double *x, const double *y)
+/* Row i of x times row j of y, both of n elements. */
+static double dot(const struct cm_tensor *x, int64_t i, const struct cm_tensor *y, int64_t j,
+                  int64_t n)
 {
     double sum = 0;
-    for (int64_t i = 0; i < n; i++)
-        sum += x[i] * y[i];
+    for (int64_t d = 0; d < n; d++)
+        sum += cm_tensor_real(x, i * n + d) * cm_tensor_real(y, j * n + d);
     return sum;
 }
 
-/* y += factor * x */
-static void add_scaled(int64_t n, double factor, const double *x, double *y)
+/* What is added to the score of a query and a key of its head. */
+static double bias_of(const struct cm_call *call, int64_t query, int64_t key, int64_t mask_at)
 {
-    for (int64_t i = 0; i < n; i++)
-        y[i] += factor * x[i];
-}
-
-static void fill_bias(const struct cm_call *call, const struct attention_slopes *a, int64_t query,
-                      int64_t mask_at, double *bias)
-{
+    const struct attention_slopes *a = call->state;
     const struct cm_tensor *mask = mask_of(call);
-    for (int64_t j = 0; j < a->keys; j++) {
-        bias[j] = a->causal && j > query ? (double)-INFINITY : 0;
-        if (mask && mask->type == CM_BOOL)
-            bias[j] = ((const uint8_t *)mask->data)[mask_at + j] ? bias[j] : (double)-INFINITY;
-        else if (mask)
-            bias[j] += cm_tensor_real(mask, mask_at + j);
-    }
+    const double bias = a->causal && key > query ? (double)-INFINITY : 0;
+    if (mask && mask->type == CM_BOOL)
+        return cm_tensor_int(mask, mask_at + key) ? bias : (double)-INFINITY;
+    return mask ? bias + cm_tensor_real(mask, mask_at + key) : bias;
 }
 
-/* Softmax of the scores. A query that may see no key has no weights. */
-static void weigh(const struct attention_slopes *a, const struct slope_buffers *b)
+/* Weights: the softmax of the scores of a query. One that may see no key has weights of 0. */
+static void weigh(const struct cm_call *call, int64_t head, int64_t query, int64_t mask_at,
+                  double *weights)
 {
+    const struct attention_slopes *a = call->state;
     double most = (double)-INFINITY, sum = 0;
     for (int64_t j = 0; j < a->keys; j++) {
-        b->weights[j] = a->scale * dot(a->size, b->q, b->k + j * a->size) + b->bias[j];
-        most = b->weights[j] > most ? b->weights[j] : most;
+        weights[j] = a->scale * dot(call->in[Q], head * a->queries + query, call->in[K],
+                                    head * a->keys + j, a->size) +
+                     bias_of(call, query, j, mask_at);
+        most = weights[j] > most ? weights[j] : most;
     }
     for (int64_t j = 0; j < a->keys; j++) {
         if (most > (double)-INFINITY)
-            b->weights[j] = exp(b->weights[j] - most);
+            weights[j] = exp(weights[j] - most);
         else
-            b->weights[j] = b->weights[j] == b->weights[j] ? 0 : b->weights[j];
-        sum += b->weights[j];
+            weights[j] = weights[j] == weights[j] ? 0 : weights[j];
+        sum += weights[j];
     }
     for (int64_t j = 0; j < a->keys && sum != 0; j++)
-        b->weights[j] /= sum;
+        weights[j] /= sum;
 }
 
 /* With weights p: dv = p' dy, ds = p * (dp - sum(dp * p)) with dp = dy v', dq = scale * ds k,
  * dk = scale * ds' q; ds is the mask's. */
-static void turn_query(const struct attention_slopes *a, const struct slope_buffers *b)
+static void turn_query(const struct cm_call *call, int64_t head, int64_t query,
+                       const struct slope_sums *s)
 {
+    const struct attention_slopes *a = call->state;
+    const int64_t row = head * a->queries + query, first = head * a->keys;
     double sum = 0;
     for (int64_t j = 0; j < a->keys; j++) {
-        b->slopes[j] = dot(a->value_size, b->dy, b->v + j * a->value_size);
-        sum += b->slopes[j] * b->weights[j];
+        s->slopes[j] = dot(call->in[DY], row, call->in[V], first + j, a->value_size);
+        sum += s->slopes[j] * s->weights[j];
     }
     for (int64_t d = 0; d < a->size; d++)
-        b->dq[d] = 0;
+        s->dq[d] = 0;
     for (int64_t j = 0; j < a->keys; j++) {
-        b->slopes[j] = b->weights[j] * (b->slopes[j] - sum);
-        add_scaled(a->value_size, b->weights[j], b->dy, b->dv + j * a->value_size);
-        add_scaled(a->size, a->scale * b->slopes[j], b->k + j * a->size, b->dq);
-        add_scaled(a->size, a->scale * b->slopes[j], b->q, b->dk + j * a->size);
+        s->slopes[j] = s->weights[j] * (s->slopes[j] - sum);
+        for (int64_t d = 0; d < a->value_size; d++)
+            s->dv[j * a->value_size + d] +=
+                s->weights[j] * cm_tensor_real(call->in[DY], row * a->value_size + d);
+        for (int64_t d = 0; d < a->size; d++) {
+            const double slope = a->scale * s->slopes[j];
+            s->dq[d] += slope * cm_tensor_real(call->in[K], (first + j) * a->size + d);
+            s->dk[j * a->size + d] += slope * cm_tensor_real(call->in[Q], row * a->size + d);
+        }
     }
 }
 
-static void turn_head(const struct cm_call *call, const struct attention_slopes *a,
-                      const struct slope_buffers *b, int64_t head)
+static void store(const struct cm_call *call, int o, int64_t at, int64_t count, const double *from)
 {
-    const int64_t of_keys = a->keys * a->size, of_values = a->keys * a->value_size;
+    for (int64_t i = 0; call->out[o] && i < count; i++)
+        cm_tensor_set_real(call->out[o], at + i, from[i]);
+}
+
+static void turn_head(const struct cm_call *call, int64_t head, const struct slope_sums *s)
+{
+    const struct attention_slopes *a = call->state;
     struct cm_tensor *d_mask = mask_slopes(call);
-    cm_line_load(cm_line_at(call->in[K], head * of_keys), 1, of_keys, CM_DOUBLE, b->k);
-    cm_line_load(cm_line_at(call->in[V], head * of_values), 1, of_values, CM_DOUBLE, b->v);
-    for (int64_t i = 0; i < of_keys + of_values; i++)
-        b->dk[i] = 0; /* and dv after it */
+    for (int64_t i = 0; i < a->keys * (a->size + a->value_size); i++)
+        s->dk[i] = 0; /* and dv after it */
     for (int64_t query = 0; query < a->queries; query++) {
-        const int64_t row = head * a->queries + query;
         const int64_t mask_at = head / a->heads_of_batch * a->mask_strides[0] +
                                 head % a->heads_of_batch * a->mask_strides[1] +
                                 query * a->mask_strides[2];
-        cm_line_load(cm_line_at(call->in[Q], row * a->size), 1, a->size, CM_DOUBLE, b->q);
-        cm_line_load(cm_line_at(call->in[DY], row * a->value_size), 1, a->value_size, CM_DOUBLE,
-                     b->dy);
-        fill_bias(call, a, query, mask_at, b->bias);
-        weigh(a, b);
-        turn_query(a, b);
-        if (call->out[D_Q])
-            cm_line_save(cm_line_at(call->out[D_Q], row * a->size), 1, a->size, CM_DOUBLE, b->dq);
+        weigh(call, head, query, mask_at, s->weights);
+        turn_query(call, head, query, s);
+        store(call, D_Q, (head * a->queries + query) * a->size, a->size, s->dq);
         for (int64_t j = 0; d_mask && j < a->keys; j++)
-            cm_line_store(cm_line_at(d_mask, mask_at + j),
-                          cm_tensor_real(d_mask, mask_at + j) + b->slopes[j]);
+            cm_tensor_set_real(d_mask, mask_at + j,
+                               cm_tensor_real(d_mask, mask_at + j) + s->slopes[j]);
     }
-    if (call->out[D_K])
-        cm_line_save(cm_line_at(call->out[D_K], head * of_keys), 1, of_keys, CM_DOUBLE, b->dk);
-    if (call->out[D_V])
-        cm_line_save(cm_line_at(call->out[D_V], head * of_values), 1, of_values, CM_DOUBLE, b->dv);
-}
-
-static void turn_parts(void *arg, int64_t begin, int64_t end)
-{
-    const struct cm_call *call = arg;
-    const struct attention_slopes *a = call->state;
-    for (int64_t part = begin; part < end; part++) {
-        const struct slope_buffers b =
-            buffers_at(a, (double *)call->scratch + part * a->part_doubles);
-        const int64_t first = part * a->heads_of_part, next = first + a->heads_of_part;
-        for (int64_t head = first; head < next && head < a->heads; head++)
-            turn_head(call, a, &b, head);
-    }
+    store(call, D_K, head * a->keys * a->size, a->keys * a->size, s->dk);
+    store(call, D_V, head * a->keys * a->value_size, a->keys * a->value_size, s->dv);
 }
 
 static enum cm_status grad_run(struct cm_call *call)
 {
     const struct attention_slopes *a = call->state;
     struct cm_tensor *d_mask = mask_slopes(call);
+    struct slope_sums s = {.weights = call->scratch};
+    s.slopes = s.weights + a->keys;
+    s.dq = s.slopes + a->keys;
+    s.dk = s.dq + a->size;
+    s.dv = s.dk + a->keys * a->size;
     for (int64_t i = 0; d_mask && i < cm_tensor_count(d_mask); i++)
-        cm_line_store(cm_line_at(d_mask, i), 0);
-    cm_parallel(a->parts, 1, turn_parts, call);
+        cm_tensor_set_real(d_mask, i, 0);
+    for (int64_t head = 0; head < a->heads; head++)
+        turn_head(call, head, &s);
     return CM_OK;
 }
 
