@@ -1,7 +1,6 @@
 /* SoftmaxCrossEntropyLoss: the negative log-likelihood of the softmax of raw scores. */
 // SPDX-License-Identifier: Apache-2.0
 #include "base/number.h"
-#include "base/parallel.h"
 #include "ops/loss/nll.h"
 #include "tensor/line.h"
 
@@ -82,7 +81,6 @@ static enum cm_status loss_grad_prepare(struct cm_call *call)
                             (long long)loss->classes);
     if (cm_tensor_count(call->in[D_LOSS]) != (loss->reduction == CM_REDUCE_NONE ? positions : 1))
         return cm_call_fail(call, CM_BAD_MODEL, "dLoss does not have the shape of the loss");
-    cm_call_scratch(call, sizeof(double)); /* the sum of all weights */
     return CM_OK;
 }
 
@@ -97,51 +95,33 @@ static double weight_at(const struct cm_call *call, const struct cm_loss *loss, 
     return *class < 0 ? 0 : weights ? cm_tensor_real(weights, *class) : 1;
 }
 
-enum { CLASSES = 256 }; /* at a time */
-
-/* dscores = slope * (softmax - chosen) for some of the positions. */
-static void slope_positions(void *arg, int64_t begin, int64_t end)
-{
-    const struct cm_call *call = arg;
-    const struct cm_loss *loss = call->state;
-    const double total = *(const double *)call->scratch;
-    const bool each = loss->reduction == CM_REDUCE_NONE;
-    double line[CLASSES];
-    for (int64_t at = begin; at < end; at++) {
-        int64_t class;
-        const double weight = weight_at(call, loss, at, &class);
-        const double slope =
-            class < 0 ? 0 : cm_tensor_real(call->in[D_LOSS], each ? at : 0) * weight / total;
-        const int64_t first = at / loss->area * loss->classes * loss->area + at % loss->area;
-        for (int64_t c = 0; c < loss->classes; c += CLASSES) {
-            const int64_t n = loss->classes - c < CLASSES ? loss->classes - c : CLASSES;
-            const int64_t place = first + c * loss->area;
-            cm_line_load(cm_line_at(call->in[LOG_PROB], place), loss->area, n, CM_DOUBLE, line);
-            for (int64_t i = 0; i < n; i++)
-                line[i] = slope == 0 ? 0 : slope * (exp(line[i]) - (c + i == class));
-            cm_line_save(cm_line_at(call->out[0], place), loss->area, n, CM_DOUBLE, line);
-        }
-    }
-}
-
+/* dscores = slope * (softmax - chosen), the slope being that of the loss of a position. */
 static enum cm_status loss_grad_run(struct cm_call *call)
 {
-    enum { GRAIN = 1 << 12 }; /* elements worth a thread */
     const struct cm_loss *loss = call->state;
     const int64_t positions = loss->images * loss->area;
     double total = 0;
+    int64_t class;
     for (int64_t at = 0; at < positions; at++) {
         const int64_t c = cm_tensor_int(call->in[LABELS], at);
-        int64_t class;
         if ((c < 0 || c >= loss->classes) && !(loss->ignores && c == loss->ignored))
             return cm_call_fail(call, CM_BAD_ARGUMENT,
                                 "class %lld at position %lld is outside the %lld classes",
                                 (long long)c, (long long)at, (long long)loss->classes);
         total += weight_at(call, loss, at, &class);
     }
-    *(double *)call->scratch = loss->reduction == CM_REDUCE_MEAN ? total : 1;
-    cm_parallel(positions, loss->classes < GRAIN ? GRAIN / (loss->classes + 1) + 1 : 1,
-                slope_positions, call);
+    for (int64_t at = 0; at < positions; at++) {
+        const double weight = weight_at(call, loss, at, &class);
+        const double d_loss =
+            cm_tensor_real(call->in[D_LOSS], loss->reduction == CM_REDUCE_NONE ? at : 0);
+        const double slope =
+            class < 0 ? 0 : d_loss * weight / (loss->reduction == CM_REDUCE_MEAN ? total : 1);
+        for (int64_t c = 0; c < loss->classes; c++) {
+            const int64_t i = (at / loss->area * loss->classes + c) * loss->area + at % loss->area;
+            const double chance = exp(cm_tensor_real(call->in[LOG_PROB], i));
+            cm_tensor_set_real(call->out[0], i, slope == 0 ? 0 : slope * (chance - (c == class)));
+        }
+    }
     return CM_OK;
 }
 

@@ -85,6 +85,14 @@ static void losses_of_images(struct cm_arena *arena)
           "g (float[40,5,70] p, float[40,5,70] z, float[1] d) => (dx) { l = ArgMax<axis = 1, "
           "keepdims = 0>(z) dx = ai.cameo.SoftmaxCrossEntropyLossGrad<ignore_index = 3>(d, p, l) }",
           -2, 0);
+    check_kernels(
+        arena,
+        &(struct kernel_case){
+            .graph = "g (float[40,500,7] x, float[40,500,7] z, float[1] d, float[500] v) => (dx) "
+                     "{ l = ArgMax<axis = 1, keepdims = 0>(z) p = Cast<to = 11>(x) "
+                     "e = Cast<to = 11>(d) w = Cast<to = 11>(v) dx = "
+                     "ai.cameo.SoftmaxCrossEntropyLossGrad<ignore_index = 3>(e, p, l, w) }",
+            .kernels = "cpu"});
 }
 
 void test_softmax_rows__losses_of_images(void)

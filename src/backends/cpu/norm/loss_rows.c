@@ -1,11 +1,12 @@
-/* SoftmaxCrossEntropyLoss of floats, and its gradient. A row is the scores of one position; where
- * they do not lie side by side they are copied. Rows are independent, their losses are added in
- * order. */
+/* SoftmaxCrossEntropyLoss of floats, and its gradient of any float type. A row is the scores of one
+ * position; where they do not lie side by side they are copied. Rows are independent, their losses
+ * are added in order. */
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/norm/softmax_rows.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "graph/backend.h"
+#include "tensor/line.h"
 
 #include <math.h>
 
@@ -37,7 +38,7 @@ static bool accepts_loss(struct cm_call *call)
 {
     const struct loss_places *at = call->arg;
     for (int i = 0; i < call->n_in; i++)
-        if (i != at->labels && call->in[i] && call->in[i]->type != CM_FLOAT)
+        if (i != at->labels && call->in[i] && call->in[i]->type != CM_FLOAT && at != &backward)
             return cm_call_decline_type(call, call->in[i]);
     const struct cm_shape *x = &call->in[at->scores]->shape;
     if (x->rank < 2)
@@ -99,7 +100,7 @@ static int64_t class_of(const struct cm_call *call, int64_t row, double *weight)
     *weight = 0;
     if (plan->ignores && c == plan->ignored)
         return -1;
-    *weight = weights ? (double)((const float *)weights->data)[c] : 1;
+    *weight = weights ? cm_tensor_real(weights, c) : 1;
     return c;
 }
 
@@ -228,18 +229,41 @@ static void slope_parts(void *arg, int64_t begin, int64_t end)
     }
 }
 
+/* The same of other types, in double. */
+static void slope_wide_parts(void *arg, int64_t begin, int64_t end)
+{
+    enum { CLASSES = 256 }; /* at a time */
+    const struct cm_call *call = arg;
+    const struct loss_plan *plan = call->state;
+    for (int64_t row = begin * plan->per_part; row < end * plan->per_part && row < plan->rows;
+         row++) {
+        const double slope = ((const double *)call->scratch)[row];
+        double weight, line[CLASSES];
+        const int64_t class = class_of(call, row, &weight);
+        for (int64_t c = 0; c < plan->classes; c += CLASSES) {
+            const int64_t n = plan->classes - c < CLASSES ? plan->classes - c : CLASSES;
+            const int64_t at = first_of(plan, row) + c * plan->area;
+            cm_line_load(cm_line_at(call->in[G_LOG_PROB], at), plan->area, n, CM_DOUBLE, line);
+            for (int64_t i = 0; i < n; i++)
+                line[i] = slope == 0 ? 0 : slope * (exp(line[i]) - (c + i == class));
+            cm_line_save(cm_line_at(call->out[0], at), plan->area, n, CM_DOUBLE, line);
+        }
+    }
+}
+
 static enum cm_status run_loss_backward(struct cm_call *call)
 {
     const struct loss_plan *plan = call->state;
-    const float *d_loss = call->in[G_LOSS]->data;
+    const bool floats = call->in[G_LOG_PROB]->type == CM_FLOAT;
     double *slopes = call->scratch, total, weight;
     CM_TRY(check_classes(call, &total));
     for (int64_t row = 0; row < plan->rows; row++) {
         const int64_t c = class_of(call, row, &weight);
-        slopes[row] =
-            c < 0 ? 0 : (double)d_loss[plan->each ? row : 0] * weight / (plan->mean ? total : 1);
+        slopes[row] = c < 0 ? 0
+                            : cm_tensor_real(call->in[G_LOSS], plan->each ? row : 0) * weight /
+                                  (plan->mean ? total : 1);
     }
-    cm_parallel(plan->parts, 1, slope_parts, call);
+    cm_parallel(plan->parts, 1, floats ? slope_parts : slope_wide_parts, call);
     return CM_OK;
 }
 
