@@ -4,7 +4,7 @@
 #ifndef CM_OPS_ML_TREE_LISTS_H
 #define CM_OPS_ML_TREE_LISTS_H
 
-#include "ops/ml/forest.h"
+#include "graph/forest.h"
 
 /* A list of floats, or a tensor that stands for it. */
 struct cm_real_list {

@@ -3,18 +3,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/reals.h"
 #include "ops/ml/class_labels.h"
+#include "ops/ml/forest_walk.h"
 #include "ops/ml/scores.h"
 #include "ops/ml/tree_lists.h"
 
 struct tree_model {
-    struct cm_forest *forest;
     struct cm_real_list base; /* none, one for all, or one per target */
     enum cm_scores finish;
     int32_t n_targets;
     struct cm_labels labels;
-    bool one_class;       /* two classes, but all weights are for one of them */
-    bool positive;        /* no weight is negative */
-    struct cm_call *call; /* of a run */
+    bool one_class; /* two classes, but all weights are for one of them */
+    bool positive;  /* no weight is negative */
 };
 
 /* A vector is one row. */
@@ -83,46 +82,43 @@ static enum cm_status regressor_infer(struct cm_infer *in)
     return cm_infer_set_tensor(in, 0, CM_FLOAT, 2, dims);
 }
 
-static enum cm_status read_regressor(struct cm_call *call, const void *arg, struct cm_trees *trees)
+static enum cm_status read_regressor(struct cm_call *call, const void *model,
+                                     struct cm_trees *trees)
 {
     static const struct cm_weight_names names = {"target_treeids", "target_nodeids", "target_ids",
                                                  "target_weights"};
-    const struct tree_model *m = arg;
+    const struct tree_model *m = model;
     CM_TRY(cm_tree_lists_read(call, &names, m->n_targets, trees));
     parse_join(cm_node_str(call->node, "aggregate_function"), &trees->join);
     return CM_OK;
 }
 
-static enum cm_status regressor_prepare(struct cm_call *call)
+static enum cm_status begin_regressor(struct cm_call *call, void *model)
 {
-    struct tree_model *m = cm_call_state(call, sizeof *m);
+    struct tree_model *m = model;
     m->n_targets = (int32_t)cm_node_int(call->node, "n_targets");
     cm_scores_parse(cm_node_str(call->node, "post_transform"), &m->finish);
-    CM_TRY(load_base(call, m));
-    return cm_forest_prepare(call, read_regressor, m, &m->forest);
+    return load_base(call, m);
 }
 
 /* Targets that no leaf has a weight for stay 0, but a single one gets its base value. */
 static void regress_row(void *arg, int64_t row, double *scores, const bool *has_score)
 {
-    const struct tree_model *m = arg;
+    const struct cm_forest_use *use = arg;
+    const struct tree_model *m = use->model;
     for (int32_t t = 0; t < m->n_targets; t++)
         if (has_score[t] || m->n_targets == 1)
             scores[t] += base_of(m, t);
     cm_scores_finish_targets(m->finish, m->n_targets, scores);
-    cm_reals_store(CM_FLOAT, m->call->out[0]->data, row * m->n_targets, m->n_targets, scores);
+    cm_reals_store(CM_FLOAT, use->call->out[0]->data, row * m->n_targets, m->n_targets, scores);
 }
 
-static enum cm_status regressor_run(struct cm_call *call)
-{
-    struct tree_model m = *(const struct tree_model *)call->state;
-    m.call = call;
-    cm_forest_run(call, m.forest, regress_row, &m);
-    return CM_OK;
-}
+static const struct cm_forest_rule regressor = {sizeof(struct tree_model), begin_regressor,
+                                                read_regressor, regress_row};
 
 CM_OP_IN(ml, "ai.onnx.ml", TreeEnsembleRegressor, .infer = regressor_infer,
-         .prepare = regressor_prepare, .run = regressor_run, .grad = cm_grad_none);
+         .prepare = cm_forest_op_prepare, .run = cm_forest_op_run, .grad = cm_grad_none,
+         .arg = &regressor);
 
 /* ---- TreeEnsembleClassifier ---- */
 
@@ -138,11 +134,12 @@ static enum cm_status classifier_infer(struct cm_infer *in)
     return cm_infer_set_tensor(in, 1, CM_FLOAT, 2, dims);
 }
 
-static enum cm_status read_classifier(struct cm_call *call, const void *arg, struct cm_trees *trees)
+static enum cm_status read_classifier(struct cm_call *call, const void *model,
+                                      struct cm_trees *trees)
 {
     static const struct cm_weight_names names = {"class_treeids", "class_nodeids", "class_ids",
                                                  "class_weights"};
-    const struct tree_model *m = arg;
+    const struct tree_model *m = model;
     CM_TRY(cm_tree_lists_read(call, &names, m->n_targets, trees));
     trees->join = CM_TREE_SUM;
     return CM_OK;
@@ -164,15 +161,14 @@ static enum cm_status look_at_weights(struct cm_call *call, struct tree_model *m
     return status;
 }
 
-static enum cm_status classifier_prepare(struct cm_call *call)
+static enum cm_status begin_classifier(struct cm_call *call, void *model)
 {
-    struct tree_model *m = cm_call_state(call, sizeof *m);
+    struct tree_model *m = model;
     m->labels = cm_labels_read(call->node, "classlabels_int64s");
     m->n_targets = (int32_t)m->labels.count;
     cm_scores_parse(cm_node_str(call->node, "post_transform"), &m->finish);
     CM_TRY(load_base(call, m));
-    CM_TRY(look_at_weights(call, m));
-    return cm_forest_prepare(call, read_classifier, m, &m->forest);
+    return look_at_weights(call, m);
 }
 
 /* Three classes and more: the largest score wins, of those that have one. */
@@ -208,21 +204,18 @@ static size_t choose_of_two(const struct tree_model *m, double *scores, const bo
 
 static void classify_row(void *arg, int64_t row, double *scores, const bool *has_score)
 {
-    const struct tree_model *m = arg;
+    const struct cm_forest_use *use = arg;
+    const struct tree_model *m = use->model;
     const size_t label = m->n_targets == 2 ? choose_of_two(m, scores, has_score)
                                            : choose_class(m, scores, has_score);
-    cm_labels_store(m->call, &m->labels, row, label);
-    if (m->call->n_out > 1 && m->call->out[1])
-        cm_reals_store(CM_FLOAT, m->call->out[1]->data, row * m->n_targets, m->n_targets, scores);
+    cm_labels_store(use->call, &m->labels, row, label);
+    if (use->call->n_out > 1 && use->call->out[1])
+        cm_reals_store(CM_FLOAT, use->call->out[1]->data, row * m->n_targets, m->n_targets, scores);
 }
 
-static enum cm_status classifier_run(struct cm_call *call)
-{
-    struct tree_model m = *(const struct tree_model *)call->state;
-    m.call = call;
-    cm_forest_run(call, m.forest, classify_row, &m);
-    return CM_OK;
-}
+static const struct cm_forest_rule classifier = {sizeof(struct tree_model), begin_classifier,
+                                                 read_classifier, classify_row};
 
 CM_OP_IN(ml, "ai.onnx.ml", TreeEnsembleClassifier, .infer = classifier_infer,
-         .prepare = classifier_prepare, .run = classifier_run, .grad = cm_grad_none);
+         .prepare = cm_forest_op_prepare, .run = cm_forest_op_run, .grad = cm_grad_none,
+         .arg = &classifier);

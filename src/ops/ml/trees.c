@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "onnx/tensor_data.h"
 #include "ops/common/reals.h"
-#include "ops/ml/forest.h"
+#include "ops/ml/forest_walk.h"
 #include "ops/ml/scores.h"
 
 #include <math.h>
@@ -209,45 +209,40 @@ static enum cm_status read_lists(struct cm_call *call, struct tensors *t, struct
     return read_roots(call, trees);
 }
 
-static enum cm_status read_trees(struct cm_call *call, const void *arg, struct cm_trees *trees)
+static enum cm_status read_trees(struct cm_call *call, const void *model, struct cm_trees *trees)
 {
     struct tensors t = {0};
-    (void)arg;
+    (void)model;
     const enum cm_status status = read_lists(call, &t, trees);
     drop_tensors(&t);
     return status;
 }
 
 struct ensemble {
-    struct cm_forest *forest;
     enum cm_scores finish;
     int32_t n_targets;
-    struct cm_tensor *y;
 };
 
-static enum cm_status trees_prepare(struct cm_call *call)
+static enum cm_status begin(struct cm_call *call, void *model)
 {
-    struct ensemble *e = cm_call_state(call, sizeof *e);
-    e->n_targets = (int32_t)cm_node_int(call->node, "n_targets");
-    e->finish = (enum cm_scores)cm_node_int(call->node, "post_transform");
-    return cm_forest_prepare(call, read_trees, NULL, &e->forest);
+    *(struct ensemble *)model =
+        (struct ensemble){(enum cm_scores)cm_node_int(call->node, "post_transform"),
+                          (int32_t)cm_node_int(call->node, "n_targets")};
+    return CM_OK;
 }
 
 static void finish_row(void *arg, int64_t row, double *scores, const bool *has_score)
 {
-    const struct ensemble *e = arg;
+    const struct cm_forest_use *use = arg;
+    const struct ensemble *e = use->model;
+    const struct cm_tensor *y = use->call->out[0];
     (void)has_score;
     cm_scores_finish_targets(e->finish, e->n_targets, scores);
-    cm_reals_store(e->y->type, e->y->data, row * e->n_targets, e->n_targets, scores);
+    cm_reals_store(y->type, y->data, row * e->n_targets, e->n_targets, scores);
 }
 
-static enum cm_status trees_run(struct cm_call *call)
-{
-    struct ensemble e = *(const struct ensemble *)call->state;
-    e.y = call->out[0];
-    cm_forest_run(call, e.forest, finish_row, &e);
-    return CM_OK;
-}
+static const struct cm_forest_rule ensemble = {sizeof(struct ensemble), begin, read_trees,
+                                               finish_row};
 
-CM_OP_IN(ml, "ai.onnx.ml", TreeEnsemble, .infer = trees_infer, .prepare = trees_prepare,
-         .run = trees_run, .grad = cm_grad_none);
+CM_OP_IN(ml, "ai.onnx.ml", TreeEnsemble, .infer = trees_infer, .prepare = cm_forest_op_prepare,
+         .run = cm_forest_op_run, .grad = cm_grad_none, .arg = &ensemble);

@@ -11,8 +11,8 @@ enum {
     GRAIN = 1 << 14, /* elements worth a thread */
 };
 
-/* x is lines of `line` elements; in a line each `run` elements share a scale, of which the last run
- * may have fewer. Run r of all has scale r % scales. */
+/* x is lines of `line` elements. In a line each `run` elements share a scale; the last run may be
+ * shorter. Run r of all has scale r % scales. */
 struct linear_runs {
     int64_t line, run, scales;
 };

@@ -1,41 +1,10 @@
-/* Descriptions of forests, and the forests of a session: each compiled once for all who use it. */
+/* Forests of decision trees, compiled; those of a session are compiled once for all who use them.
+ */
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/ml/forest.h"
-
+#include "backends/cpu/ml/forest_form.h"
 #include "base/memory.h"
-#include "ops/ml/forest_form.h"
 
 #include <pthread.h>
-
-/* ---- descriptions ---- */
-
-enum cm_status cm_trees_init(struct cm_trees *trees, size_t n_nodes, size_t n_weights,
-                             size_t n_members, size_t n_roots, struct cm_error *err)
-{
-    *trees = (struct cm_trees){
-        .n_nodes = n_nodes, .n_weights = n_weights, .n_members = n_members, .n_roots = n_roots};
-    if (n_nodes > INT32_MAX || n_weights > INT32_MAX || n_members > INT32_MAX ||
-        n_roots > INT32_MAX)
-        return cm_fail(err, CM_LIMIT, "the forest has more than 2^31 nodes, weights or members");
-    trees->nodes = cm_calloc(n_nodes + 1, sizeof *trees->nodes);
-    trees->weights = cm_calloc(n_weights + 1, sizeof *trees->weights);
-    trees->members = cm_calloc(n_members + 1, sizeof *trees->members);
-    trees->roots = cm_calloc(n_roots + 1, sizeof *trees->roots);
-    if (!trees->nodes || !trees->weights || !trees->members || !trees->roots)
-        return cm_fail(err, CM_NO_MEMORY, "no memory for %zu tree nodes", n_nodes);
-    return CM_OK;
-}
-
-void cm_trees_release(struct cm_trees *trees)
-{
-    cm_free(trees->nodes);
-    cm_free(trees->weights);
-    cm_free(trees->members);
-    cm_free(trees->roots);
-    *trees = (struct cm_trees){0};
-}
-
-/* ---- forests in use ---- */
 
 /* Forests of all prepared nodes of a session. */
 struct cm_forests {

@@ -1,9 +1,9 @@
 /* Compiled forests against a plain walk of their description. */
 // SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/ml/forest_engine.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "check.h"
-#include "ops/ml/forest.h"
 
 #include <math.h>
 
@@ -216,7 +216,7 @@ static double draw_value(struct chance *c)
     return draw(c, 8) == 0 ? special[draw(c, CM_COUNT(special))] : (double)draw(c, 9) - 4;
 }
 
-/* A node for each place of the list, which leads to nodes behind it: half of them to the two that
+/* A node for each place of the list, which leads to nodes after it: half of them to the two that
  * follow, others to any, so that nodes are shared. The last ones are leaves. */
 static void fill_tree(struct chance *c, struct cm_trees *trees, uint32_t first, uint32_t count,
                       uint32_t tests, int features)

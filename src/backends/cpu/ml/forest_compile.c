@@ -1,8 +1,8 @@
 /* From the description of a forest to the form in which it is walked: see forest_form.h. */
 // SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/ml/forest_form.h"
 #include "base/memory.h"
 #include "base/number.h"
-#include "ops/ml/forest_form.h"
 
 #include <math.h>
 
@@ -76,11 +76,10 @@ struct maker {
     struct cm_call *call;
     struct cm_trees *trees;
     struct cm_forest *forest;
-    int64_t features;
     uint32_t *place; /* per node: the first entry of its pairs; of a leaf: its number */
     uint32_t *stack;
     uint16_t *least;
-    int32_t *target; /* per node: that of all leaves behind it, each with one weight; -1: none */
+    int32_t *target; /* per node: that of all leaves under it, each with one weight; -1: none */
     uint8_t *state;
     uint64_t *ends;    /* per tree: the entry after its last */
     uint64_t *columns; /* hash table: 1 + 2 * feature + negated, above it the column's number */
@@ -112,54 +111,13 @@ static uint32_t column_of(struct maker *m, int32_t feature, bool negated)
     return (uint32_t)(m->columns[slot] >> 32);
 }
 
-static int compare_reals(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* A set in order, each member once. */
-static void sort_members(double *members, uint32_t *count)
-{
-    uint32_t kept = 0;
-    qsort(members, *count, sizeof *members, compare_reals);
-    for (uint32_t i = 0; i < *count; i++)
-        if (!isnan(members[i]) && (kept == 0 || members[kept - 1] != members[i]))
-            members[kept++] = members[i];
-    *count = kept;
-}
-
-static enum cm_status check_span(struct maker *m, uint32_t at, uint32_t first, uint32_t count,
-                                 size_t all)
-{
-    if (first > all || count > all - first)
-        return cm_call_fail(m->call, CM_BAD_MODEL,
-                            "tree node %u has weights or members past the %zu there are", at, all);
-    return CM_OK;
-}
-
-/* Checks the node, and makes room for its tests. */
+/* Makes room for the tests of a node. */
 static enum cm_status enter_node(struct maker *m, uint32_t at)
 {
-    struct cm_tree_node *node = &m->trees->nodes[at];
+    const struct cm_tree_node *node = &m->trees->nodes[at];
     if (node->test == CM_TREE_LEAF) {
         m->place[at] = (uint32_t)m->forest->n_leaves++;
-        return check_span(m, at, node->first, node->count, m->trees->n_weights);
-    }
-    if (node->test > CM_TREE_LEAF)
-        return cm_call_fail(m->call, CM_BAD_MODEL, "tree node %u has mode %d, expected 0 to 6", at,
-                            (int)node->test);
-    if (node->feature < 0 || node->feature >= m->features)
-        return cm_call_fail(m->call, CM_BAD_MODEL,
-                            "tree node %u reads feature %lld, input 0 has %lld features", at,
-                            (long long)node->feature, (long long)m->features);
-    for (int side = 0; side < 2; side++)
-        if (node->next[side] >= m->trees->n_nodes)
-            return cm_call_fail(m->call, CM_BAD_MODEL, "tree node %u leads to node %u of %zu", at,
-                                node->next[side], m->trees->n_nodes);
-    if (node->test == CM_TREE_MEMBER) {
-        CM_TRY(check_span(m, at, node->first, node->count, m->trees->n_members));
-        sort_members(m->trees->members + node->first, &node->count);
+        return CM_OK;
     }
     if (is_search(node) || node->test >= CM_TREE_EQ) {
         column_of(m, node->feature, false);
@@ -191,15 +149,11 @@ static void leave_node(struct maker *m, uint32_t at)
     m->target[at] = m->target[a] == m->target[b] ? m->target[a] : -1;
 }
 
-/* Everything that a root leads to, the passing side first. A node that is being visited cannot be
- * met again: that would be a cycle. */
+/* Everything that a root leads to, the passing side first. */
 static enum cm_status visit_tree(struct maker *m, uint32_t root)
 {
     const struct cm_tree_node *nodes = m->trees->nodes;
     size_t depth = 0;
-    if (root >= m->trees->n_nodes)
-        return cm_call_fail(m->call, CM_BAD_MODEL, "a tree begins at node %u of %zu", root,
-                            m->trees->n_nodes);
     if (m->state[root] == NEW)
         m->stack[depth++] = root;
     while (depth > 0) {
@@ -213,10 +167,6 @@ static enum cm_status visit_tree(struct maker *m, uint32_t root)
         }
         const uint32_t next = nodes[at].next[m->state[at] == NEW];
         m->state[at]++;
-        if (m->state[next] == FIRST_SIDE || m->state[next] == SECOND_SIDE)
-            return cm_call_fail(m->call, CM_BAD_MODEL,
-                                "tree node %u leads back to node %u: the tree has a cycle", at,
-                                next);
         if (m->state[next] == NEW)
             m->stack[depth++] = next;
     }
@@ -227,7 +177,7 @@ static enum cm_status visit_trees(struct maker *m)
 {
     const struct cm_trees *trees = m->trees;
     const size_t n = trees->n_nodes + 1;
-    const size_t most = cm_min_size(trees->n_nodes, (size_t)m->features);
+    const size_t most = cm_min_size(trees->n_nodes, (size_t)m->forest->features);
     m->slots = 4;
     while (m->slots < 4 * most + 4)
         m->slots *= 2;
@@ -318,7 +268,7 @@ static void fill_equal(struct maker *m, uint64_t at, const struct cm_tree_node *
     put_node(m, at + 3, node->next[!passes]);
 }
 
-/* Pairs from `at` on; returns the entry behind them. Halves until one member is left. */
+/* Pairs from `at` on; returns the entry after them. Halves until one member is left. */
 static uint64_t fill_search(struct maker *m, uint64_t at, const struct cm_tree_node *node,
                             uint32_t low, uint32_t high)
 {
@@ -479,20 +429,11 @@ void cm_forest_free(struct cm_forest *forest)
     cm_free(forest);
 }
 
-static enum cm_status check_targets(struct cm_call *call, const struct cm_trees *trees)
-{
-    for (size_t i = 0; i < trees->n_weights; i++)
-        if (trees->weights[i].target < 0 || trees->weights[i].target >= trees->n_targets)
-            return cm_call_fail(call, CM_BAD_MODEL, "weight %zu is for target %d, there are %d", i,
-                                (int)trees->weights[i].target, (int)trees->n_targets);
-    return CM_OK;
-}
-
 enum cm_status cm_forest_compile(struct cm_call *call, struct cm_trees *trees,
                                  struct cm_forest *forest)
 {
-    struct maker m = {.call = call, .trees = trees, .forest = forest, .features = forest->features};
-    enum cm_status status = check_targets(call, trees);
+    struct maker m = {.call = call, .trees = trees, .forest = forest};
+    enum cm_status status = cm_trees_check(call, trees, forest->features);
     forest->single = forest->type != CM_DOUBLE;
     if (!status)
         status = visit_trees(&m);

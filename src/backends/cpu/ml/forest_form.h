@@ -1,7 +1,7 @@
 /* The compiled form of a forest, shared by forest_compile.c and forest_run.c. Not for others.
  *
  * Every test of every kind is made of tests `x <= v`, whose two successors lie side by side: entry
- * e leads to entry first(e) if x <= v, else, and for NaN, to the one behind it. Features are copied
+ * e leads to entry first(e) if x <= v, else, and for NaN, to the one after it. Features are copied
  * to columns before trees are walked; a test x >= v reads a column that holds -x. The last column
  * holds NaN. A leaf is an entry that tests it and leads to itself, so a walk needs no branch to
  * stop there, and its value is free to hold the leaf's weight.
@@ -9,10 +9,10 @@
  * There are two forms of entries, 8 bytes for float features and 16 for double ones and for forests
  * whose numbers do not fit in 32 bits. */
 // SPDX-License-Identifier: Apache-2.0
-#ifndef CM_OPS_ML_FOREST_FORM_H
-#define CM_OPS_ML_FOREST_FORM_H
+#ifndef CM_BACKENDS_CPU_FOREST_FORM_H
+#define CM_BACKENDS_CPU_FOREST_FORM_H
 
-#include "ops/ml/forest.h"
+#include "backends/cpu/ml/forest_engine.h"
 
 enum { CM_FOREST_LANES = 8 }; /* rows, or trees, that are walked at the same time */
 

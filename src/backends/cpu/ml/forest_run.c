@@ -6,10 +6,9 @@
  * trees in their order, and gets the same sum however many threads there are. The rows of a group
  * take their steps together: each step waits for two loads, and those of different rows overlap. */
 // SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/ml/forest_form.h"
 #include "base/number.h"
 #include "base/parallel.h"
-#include "ops/common/reals.h"
-#include "ops/ml/forest_form.h"
 
 #include <math.h>
 
@@ -105,12 +104,12 @@ _Static_assert(LANES == 8, "EACH_LANE is for 8");
 #define ENTRY     cm_entry_f32
 #define T         float
 #define WORD      uint32_t
-#include "ops/ml/forest_walk.inc"
+#include "backends/cpu/ml/forest_walk.inc"
 #define FOR(name) name##_f64
 #define ENTRY     cm_entry_f64
 #define T         double
 #define WORD      uint64_t
-#include "ops/ml/forest_walk.inc"
+#include "backends/cpu/ml/forest_walk.inc"
 
 static void load_group(const struct forest_run *r, int64_t row, int64_t step, void *to)
 {

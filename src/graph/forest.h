@@ -1,12 +1,10 @@
-/* Forests of decision trees. An operator describes its trees as a struct cm_trees, whatever form
- * its attributes have; cm_forest_prepare checks the description and turns it into a compact form,
- * and cm_forest_run sends rows of features through that. What the sums of the leaves become is the
- * operator's own business.
+/* Forests of decision trees as operators describe them, whatever form their attributes have.
+ * The reference kernel of such operators walks the description; a backend may compile it.
  *
- * A description may be hostile: every index in it is checked, and a walk always ends. */
+ * A description may be hostile: cm_trees_check looks at every index in it, and that a walk ends. */
 // SPDX-License-Identifier: Apache-2.0
-#ifndef CM_OPS_ML_FOREST_H
-#define CM_OPS_ML_FOREST_H
+#ifndef CM_GRAPH_FOREST_H
+#define CM_GRAPH_FOREST_H
 
 #include "graph/op.h"
 
@@ -56,28 +54,32 @@ enum cm_status cm_trees_init(struct cm_trees *trees, size_t n_nodes, size_t n_we
                              size_t n_members, size_t n_roots, struct cm_error *err) CM_MUST_CHECK;
 void cm_trees_release(struct cm_trees *trees);
 
-struct cm_forest;
-
-/* Describes the trees of call->node; what it allocates in `trees` is released by who called it. */
-typedef enum cm_status cm_trees_read_fn(struct cm_call *call, const void *arg,
-                                        struct cm_trees *trees);
-
-/* In prepare: makes *out, which lies in the state of the node, the forest that read describes, for
- * rows of as many features as input 0 has in its last axis (a vector is one row), and asks for the
- * scratch memory that cm_forest_run needs: all of call->scratch. The forest goes with the state. If
- * another state of the same node has it already, they share it: compiling a large one takes longer
- * than running it on a few rows. */
-enum cm_status cm_forest_prepare(struct cm_call *call, cm_trees_read_fn *read, const void *arg,
-                                 struct cm_forest **out) CM_MUST_CHECK;
+/* Is all that the roots lead to in its lists, without a cycle, for rows of so many features? Then
+ * the members of each set are put in order, each once. */
+enum cm_status cm_trees_check(struct cm_call *call, struct cm_trees *trees,
+                              int64_t features) CM_MUST_CHECK;
 
 /* Takes the scores of a row, one per target, already divided by the number of trees if they are
  * averages. has_score says which targets a leaf of the row has a weight for; the others' scores are
  * 0. scores may be changed. Called from several threads at a time, for different rows. */
 typedef void cm_forest_finish_fn(void *arg, int64_t row, double *scores, const bool *has_score);
 
-/* In run: all rows of input 0. A row's scores are added up in the order of the trees, in double,
- * whatever the number of threads. */
-void cm_forest_run(struct cm_call *call, const struct cm_forest *forest,
-                   cm_forest_finish_fn *finish, void *arg);
+/* Describes the trees of call->node; what it allocates in `trees` is released by who called it. */
+typedef enum cm_status cm_trees_read_fn(struct cm_call *call, const void *model,
+                                        struct cm_trees *trees);
+
+/* op->arg of an operator that sends the rows of input 0 through a forest; a vector is one row. The
+ * model holds all that the operator knows of a node, except the trees: `size` bytes that begin
+ * fills, and that must stay where they are. */
+struct cm_forest_rule {
+    size_t size;
+    enum cm_status (*begin)(struct cm_call *call, void *model); /* in prepare */
+    cm_trees_read_fn *read;
+    cm_forest_finish_fn *finish; /* arg: a struct cm_forest_use */
+};
+struct cm_forest_use {
+    struct cm_call *call;
+    const void *model;
+};
 
 #endif
