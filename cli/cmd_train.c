@@ -4,6 +4,7 @@
 #include "train.h"
 #include "training_flags.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,30 +45,18 @@ static int check_settings(void)
     if (!last_batch_of(s->last_batch, &last))
         wrong++,
             cli_complain("train: --last-batch is short, drop or wrap, not '%s'", s->last_batch);
-    if (s->epochs && s->steps)
-        wrong++, cli_complain("train: --epochs and --steps both say when to stop");
-    if (s->threads > 4096)
-        wrong++, cli_complain("train: %zu threads are too many", s->threads);
-    if (s->batch_size > INT32_MAX)
-        wrong++, cli_complain("train: batches of %zu rows are too large", s->batch_size);
-    if ((s->resume || s->checkpoint_every) && !s->checkpoint)
-        wrong++, cli_complain("train: %s needs --checkpoint DIR",
-                              s->resume ? "--resume" : "--checkpoint-every");
     if (s->tensorboard_every && !s->tensorboard)
         wrong++, cli_complain("train: --tensorboard-every needs --tensorboard DIR");
-    if ((s->patience || s->best) && !s->validate.count)
-        wrong++, cli_complain("train: %s needs --validate FILE", s->best ? "--best" : "--patience");
-    if (cli_training.schedule && strcmp(cli_training.schedule, "plateau") == 0 &&
-        !s->validate.count)
-        wrong++, cli_complain("train: --schedule plateau needs --validate FILE");
     for (size_t i = 0; i < sizeof models / sizeof *models; i++)
         if (models[i] && cli_is_stream(models[i]))
             wrong++,
                 cli_complain("train: cannot write '%s': a model needs a regular file", models[i]);
     s->target = cli_training.target;
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    s->effective_threads = s->threads ? (int)s->threads : cores > 0 ? (int)cores : 1;
-    return wrong ? CLI_USAGE : CLI_YES;
+    const size_t threads = s->threads ? s->threads : cores > 0 ? (size_t)cores : 1;
+    s->effective_threads = threads < INT_MAX ? (int)threads : INT_MAX;
+    const int code = train_check_loop(s);
+    return wrong ? CLI_USAGE : code;
 }
 
 /* Nobody wants to hear at the end that the result cannot be written. */
@@ -244,18 +233,12 @@ static int open_batches(struct train_run *run)
     options.prefetch = true;
     options.target = settings.target;
     options.raw_bytes = settings.raw_bytes;
+    options.findings = &cli_found;
     if (cameo_batches_new(run->data, run->trainer, &options, &run->batches, &err) != CAMEO_OK) {
-        const int code = cli_fail(&err);
+        const int code = cli_fail_found(&err);
 
         hint_at_columns(run);
         return code;
-    }
-    if (cameo_batches_per_epoch(run->batches) == 0 && !settings.steps) {
-        cli_complain("train: %s has %lld samples, too few for one batch of %lld",
-                     settings.data.count > 1 ? "the data" : settings.data.items[0],
-                     (long long)cameo_dataset_samples(run->data),
-                     (long long)cameo_batches_size(run->batches));
-        return CLI_USAGE;
     }
     tell_of_images(run);
     tell_of_batch(run);
@@ -269,18 +252,15 @@ static int open_validation(struct train_run *run)
 
     if (!settings.validate.count)
         return CLI_YES;
-    if (cameo_trainer_loss(run->trainer) == cameo_trainer_scalar_count(run->trainer)) {
-        cli_complain("train: the model's training has no loss to validate");
-        return CLI_NO;
-    }
     options.batch_size = cameo_batches_size(run->batches);
     options.target = settings.target;
     options.raw_bytes = settings.raw_bytes;
     options.last = CAMEO_LAST_AUTO;
+    options.findings = &cli_found;
     return cameo_batches_new(run->validation, run->trainer, &options, &run->validation_batches,
                              &err) == CAMEO_OK
                ? CLI_YES
-               : cli_fail(&err);
+               : cli_fail_found(&err);
 }
 
 static int open_trainer(struct train_run *run)

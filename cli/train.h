@@ -55,6 +55,8 @@ struct train_run {
     double started, shown; /* seconds */
 };
 
+/* Is what was asked of the loop possible, whatever the model and the data are? */
+int train_check_loop(const struct train_settings *settings);
 /* Exit codes. The model is trained; the caller saves it. CLI_CANCELLED: the user stopped it. */
 int train_loop(struct train_run *run);
 

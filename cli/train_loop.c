@@ -234,17 +234,43 @@ static int fail(struct train_run *run, const struct cameo_error *err)
         cli_complain("train: the result would not be that of one run; --force goes on anyway");
         return CLI_USAGE;
     }
-    const int code = cli_fail(err);
+    const int code = cli_fail_found(err);
     const bool worth =
         err->status != CAMEO_DIVERGED && cameo_trainer_steps(run->trainer) > run->began_at;
     const int kept = worth ? keep(run) : CLI_YES;
     return kept > code ? kept : code;
 }
 
+static struct cameo_loop_options loop_options(const struct train_settings *s)
+{
+    struct cameo_loop_options options = CAMEO_LOOP_OPTIONS_INIT;
+
+    options.epochs = s->epochs;
+    options.steps = s->steps;
+    options.patience = s->patience;
+    options.best = s->best;
+    options.checkpoint = s->checkpoint;
+    options.checkpoint_every = s->checkpoint_every;
+    options.keep = s->keep;
+    options.resume = s->resume;
+    options.findings = &cli_found;
+    return options;
+}
+
+int train_check_loop(const struct train_settings *s)
+{
+    const struct cameo_loop_options options = loop_options(s);
+    struct cameo_error err;
+
+    return cameo_loop_check(&options, s->validate.count > 0, &cli_found, &err) == CAMEO_OK
+               ? CLI_YES
+               : cli_fail_found(&err);
+}
+
 int train_loop(struct train_run *run)
 {
     const struct train_settings *s = run->settings;
-    struct cameo_loop_options options = CAMEO_LOOP_OPTIONS_INIT;
+    struct cameo_loop_options options = loop_options(s);
     struct cameo_resume_options resuming = CAMEO_RESUME_OPTIONS_INIT;
     struct cameo_note conditions[FLAGS_MAX];
     struct cameo_error err;
@@ -252,15 +278,7 @@ int train_loop(struct train_run *run)
     resuming.anyway = s->force;
     resuming.difference = tell_difference;
     resuming.difference_arg = run;
-    options.epochs = s->epochs;
-    options.steps = s->steps;
     options.validation = run->validation_batches;
-    options.patience = s->patience;
-    options.best = s->best;
-    options.checkpoint = s->checkpoint;
-    options.checkpoint_every = s->checkpoint_every;
-    options.keep = s->keep;
-    options.resume = s->resume;
     options.resuming = &resuming;
     options.conditions = conditions;
     options.condition_count = note_flags(conditions);

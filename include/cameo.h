@@ -2079,17 +2079,19 @@ struct cameo_batches_options {
     /* An array of bytes with 64 numbers a sample or more is taken for images: a float input of the
      * model is fed its numbers divided by 255. true: as they are */
     bool raw_bytes;
+    /* Receives all that does not fit, for the caller to free; or NULL */
+    struct cameo_findings **findings;
 };
 
 #define CAMEO_BATCHES_OPTIONS_INIT                                                                 \
     {                                                                                              \
         sizeof(struct cameo_batches_options), 0, false, 0, CAMEO_LAST_SHORT, false, false, 0,      \
-            false                                                                                  \
+            false, 0                                                                               \
     }
 
 /* Arrays and inputs meet by name; values are converted to what the inputs take. All that does not
- * fit is in one message, labels that no class has included. Both must outlive it. options may be
- * NULL. */
+ * fit is in one message, labels that no class has included, and in the findings of the options.
+ * Both must outlive it. options may be NULL. */
 CAMEO_API enum cameo_status cameo_batches_new(struct cameo_dataset *dataset,
                                               const struct cameo_trainer *trainer,
                                               const struct cameo_batches_options *options,
@@ -2183,11 +2185,13 @@ struct cameo_loop_options {
     /* epochs and steps count from where the trainer is when the run begins, which a run that
      * resumes this one goes by too. */
     bool further;
+    /* Receives all that is wrong with these options, for the caller to free; or NULL */
+    struct cameo_findings **findings;
 };
 
 #define CAMEO_LOOP_OPTIONS_INIT                                                                    \
     {                                                                                              \
-        sizeof(struct cameo_loop_options), 0, 0, 0, 0, 0, 0, 0, false, 0, 0, 0, 0, 0, 0, false     \
+        sizeof(struct cameo_loop_options), 0, 0, 0, 0, 0, 0, 0, false, 0, 0, 0, 0, 0, 0, false, 0  \
     }
 
 struct cameo_loop_result {
@@ -2221,6 +2225,12 @@ CAMEO_API enum cameo_status cameo_trainer_run(struct cameo_trainer *trainer,
                                               const struct cameo_loop_options *options,
                                               struct cameo_loop_result *result,
                                               struct cameo_error *err);
+/* Fails as cameo_trainer_run does with these options, whatever the trainer and the data are, before
+ * there are any. validates: the run will have validation batches. *findings, unless findings is
+ * NULL, receives all that is wrong, for the caller to free; NULL where nothing is. */
+CAMEO_API enum cameo_status cameo_loop_check(const struct cameo_loop_options *options,
+                                             bool validates, struct cameo_findings **findings,
+                                             struct cameo_error *err);
 
 /* ---- writing files ----
  *

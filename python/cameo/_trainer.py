@@ -328,8 +328,6 @@ class Trainer(Fixed):
         """
         if last not in _LAST:
             raise _cameo.ArgumentError(f"last is '{last}', expected 'short', 'drop' or 'wrap'")
-        if epochs is not None and steps is not None:
-            raise _cameo.ArgumentError("epochs and steps exclude each other")
         counts = {"epochs": epochs, "steps": steps, "batch_size": batch_size, "patience": patience,
                   "checkpoint_every": checkpoint_every, "keep": keep}
         counts = {name: 0 if value is None else whole(name, value, name != "epochs") for name, value in counts.items()}
@@ -343,7 +341,7 @@ class Trainer(Fixed):
                     raise _cameo.ArgumentError(f"{name} is for data in files, and these are not")
         history = self.history = History()
         state = State(self, history)
-        if epochs == 0:
+        if epochs == 0 and steps is None:
             return history
         given = [callbacks] if isinstance(callbacks, Callback) else callbacks or ()
         calls = CallbackList([*given] + ([ProgressBar(always=progress is True)] if progress else []))

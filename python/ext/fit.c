@@ -267,6 +267,7 @@ static PyObject *run(PyObject *module, PyObject *args, PyObject *keywords)
     struct cameo_loop_result result = CAMEO_LOOP_RESULT_INIT;
     struct run whole = {.state = state};
     struct ext_use use;
+    struct cameo_findings *findings = NULL;
     struct cameo_error err;
     PyObject *object, *data, *judge = Py_None, *best = NULL, *folder = NULL;
     unsigned long long epochs = 0, steps = 0, patience = 0, every = 0, keep = 0, seed = 0;
@@ -308,6 +309,7 @@ static PyObject *run(PyObject *module, PyObject *args, PyObject *keywords)
     o.batches.endless = steps > 0;
     o.batches.prefetch = true;
     o.batches.raw_bytes = raw;
+    o.batches.findings = o.loop.findings = &findings;
     o.source.batches = batches;
     o.source.samples = samples;
     whole.thread = PyEval_SaveThread();
@@ -318,7 +320,10 @@ static PyObject *run(PyObject *module, PyObject *args, PyObject *keywords)
     ext_data_kept(judged, whole.kept);
     Py_XDECREF(best);
     Py_XDECREF(folder);
-    return finish(&whole, &use, status, &result, &err);
+    use.findings = findings;
+    PyObject *out = finish(&whole, &use, status, &result, &err);
+    cameo_findings_free(findings);
+    return out;
 }
 
 /* ---- checkpoints as files ---- */

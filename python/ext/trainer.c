@@ -135,7 +135,7 @@ bool ext_trainer_leave(struct ext_trainer *self, struct ext_use *use, enum cameo
     } else
         self->running = true;
     if (!ext_watch_end(&use->watch, status) && status != CAMEO_OK)
-        ext_raise(ext_state_of(Py_TYPE((PyObject *)self)), err);
+        ext_raise_with(ext_state_of(Py_TYPE((PyObject *)self)), err, use->findings);
     return status == CAMEO_OK;
 }
 

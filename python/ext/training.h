@@ -19,7 +19,8 @@ struct ext_trainer {
 /* One use of a trainer, from ext_trainer_enter to ext_trainer_leave. */
 struct ext_use {
     struct ext_watch watch;
-    bool inner; /* in a callback of a run */
+    bool inner;                            /* in a callback of a run */
+    const struct cameo_findings *findings; /* of a failure; NULL: its message is all */
 };
 
 /* One thread at a time; false after an exception. trains: it changes what a run under way goes by.

@@ -23,7 +23,8 @@ struct cameo_findings {
     struct cameo_text headline;
 };
 
-/* The list as the caller gets it, its texts copied into arena. */
+/* The list as the caller gets it, its texts copied into arena. model: NULL if the findings are
+ * about none. */
 static void fill(struct cameo_findings *out, struct cm_arena *arena,
                  const struct cameo_model *model, const struct cm_findings *list)
 {
@@ -45,10 +46,10 @@ static void fill(struct cameo_findings *out, struct cm_arena *arena,
     out->count = list->count;
     out->total = list->total;
     out->violations = list->violations;
-    out->headline =
-        cm_api_text(arena, cm_arena_printf(arena, "%.*s%s%s", CM_STR_FMT(model->file->path),
-                                           model->file->path.size ? ": " : "",
-                                           cm_str_text(cm_findings_headline(arena, list))));
+    const struct cm_str path = model ? model->file->path : CM_STR_NONE;
+    out->headline = cm_api_text(
+        arena, cm_arena_printf(arena, "%.*s%s%s", CM_STR_FMT(path), path.size ? ": " : "",
+                               cm_str_text(cm_findings_headline(arena, list))));
 }
 
 const struct cameo_findings *cm_api_findings_in(struct cm_arena *arena,

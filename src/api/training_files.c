@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/training.h"
 
+#include "base/diagnostics.h"
 #include "base/memory.h"
 
 /* ---- the model ---- */
@@ -124,19 +125,47 @@ bool cameo_dataset_field(const struct cameo_dataset *dataset, size_t index,
 
 /* ---- batches ---- */
 
-static enum cm_status open_batches(struct cameo_batches *batches,
-                                   const struct cameo_trainer *trainer,
-                                   struct cameo_dataset *dataset,
-                                   const struct cameo_batches_options *given, struct cm_error *err)
+struct batches_call {
+    struct cameo_batches *batches;
+    const struct cameo_trainer *trainer;
+    struct cm_dataset *dataset;
+    struct cm_feeder_options feeding;
+    struct cameo_findings **findings; /* the caller's, or NULL */
+    struct cm_error err;
+};
+
+static enum cm_status match_arrays(struct cm_guard *guard, void *arg)
 {
+    struct batches_call *call = arg;
+    struct cm_arena arena;
+    struct cm_findings found = {.arena = &arena};
+
+    cm_arena_init(&arena, guard);
+    call->feeding.findings = &found;
+    enum cm_status status = cm_feeder_new(call->trainer->trainer, call->dataset, &call->feeding,
+                                          &call->batches->feeder, &call->err);
+    if (found.violations)
+        status = cm_api_refuse(call->trainer->model, &found, call->findings, &call->err);
+    cm_arena_release(&arena);
+    return status;
+}
+
+static enum cm_status open_batches(struct batches_call *call,
+                                   const struct cameo_batches_options *given)
+{
+    struct cameo_batches *batches = call->batches;
+    struct cm_error *err = &call->err;
     struct cameo_batches_options all = CAMEO_BATCHES_OPTIONS_INIT;
 
     CM_TRY(cm_api_options(&all, sizeof all, given, err));
+    call->findings = all.findings;
+    if (all.findings)
+        *all.findings = NULL;
     const bool may_drop = all.last == CAMEO_LAST_AUTO;
     if (all.batch_size < 0 || (unsigned)all.last > CAMEO_LAST_AUTO)
         return cm_fail(err, CM_BAD_ARGUMENT, "batches of %lld rows: expected at least 1",
                        (long long)all.batch_size);
-    const struct cm_feeder_options options = {
+    call->feeding = (struct cm_feeder_options){
         .feed = {.batch_size = all.batch_size,
                  .shuffle = all.shuffle,
                  .seed = all.seed,
@@ -146,12 +175,12 @@ static enum cm_status open_batches(struct cameo_batches *batches,
         .may_drop = may_drop,
         .target = all.target,
         .raw_bytes = all.raw_bytes};
-    batches->n_inputs = cm_trainer_input_count(trainer->trainer);
+    batches->n_inputs = cm_trainer_input_count(call->trainer->trainer);
     batches->feeds = cm_calloc(batches->n_inputs + 1, sizeof *batches->feeds);
     batches->tensors = cm_calloc(batches->n_inputs + 1, sizeof *batches->tensors);
     if (!batches->feeds || !batches->tensors)
         return cm_fail(err, CM_NO_MEMORY, "no memory for batches");
-    return cm_feeder_new(trainer->trainer, dataset->dataset, &options, &batches->feeder, err);
+    return cm_guarded(0, err, match_arrays, call);
 }
 
 enum cameo_status cameo_batches_new(struct cameo_dataset *dataset,
@@ -162,20 +191,21 @@ enum cameo_status cameo_batches_new(struct cameo_dataset *dataset,
     CM_API_NEED(dataset, err);
     CM_API_NEED(trainer, err);
     CM_API_NEED(out, err);
-    struct cameo_batches *batches = cm_calloc(1, sizeof *batches);
-    struct cm_error reason = {0};
+    struct batches_call call = {.batches = cm_calloc(1, sizeof *call.batches),
+                                .trainer = trainer,
+                                .dataset = dataset->dataset};
     enum cm_status status;
 
     *out = NULL;
-    if (!batches)
-        status = cm_fail(&reason, CM_NO_MEMORY, "no memory for batches");
+    if (!call.batches)
+        status = cm_fail(&call.err, CM_NO_MEMORY, "no memory for batches");
     else
-        status = open_batches(batches, trainer, dataset, options, &reason);
+        status = open_batches(&call, options);
     if (status)
-        cameo_batches_free(batches);
+        cameo_batches_free(call.batches);
     else
-        *out = batches;
-    return cm_api_done(status, &reason, err);
+        *out = call.batches;
+    return cm_api_done(status, &call.err, err);
 }
 
 void cameo_batches_free(struct cameo_batches *batches)

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/training.h"
 
+#include "base/diagnostics.h"
 #include "train/checkpoint.h"
 #include "train/checkpoint_folder.h"
 #include "train/training_loop.h"
@@ -87,26 +88,33 @@ static enum cm_status save_best(void *arg, const char *path, struct cm_error *er
     return status ? cm_fail(err, (enum cm_status)status, "%s", why.message) : CM_OK;
 }
 
+static struct cm_loop_options loop_options(const struct cameo_loop_options *o)
+{
+    return (struct cm_loop_options){.epochs = o->epochs,
+                                    .steps = o->steps,
+                                    .further = o->further,
+                                    .validation = o->validation ? o->validation->feeder : NULL,
+                                    .patience = o->patience,
+                                    .best = o->best,
+                                    .checkpoint = o->checkpoint,
+                                    .checkpoint_every = o->checkpoint_every,
+                                    .keep = o->keep,
+                                    .resume = o->resume};
+}
+
 static enum cm_status run_guarded(struct cm_guard *guard, void *arg)
 {
     struct run_call *call = arg;
     const struct cameo_loop_options *o = &call->options;
-    struct cm_loop_options loop = {.epochs = o->epochs,
-                                   .steps = o->steps,
-                                   .further = o->further,
-                                   .validation = o->validation ? o->validation->feeder : NULL,
-                                   .patience = o->patience,
-                                   .best = o->best,
-                                   .save = save_best,
-                                   .save_arg = call->trainer,
-                                   .checkpoint = o->checkpoint,
-                                   .checkpoint_every = o->checkpoint_every,
-                                   .keep = o->keep,
-                                   .resume = o->resume,
-                                   .progress = pass_on,
-                                   .progress_arg = call};
+    struct cm_loop_options loop = loop_options(o);
     struct cm_arena arena;
+    struct cm_findings found = {.arena = &arena};
 
+    loop.save = save_best;
+    loop.save_arg = call->trainer;
+    loop.progress = pass_on;
+    loop.progress_arg = call;
+    loop.findings = &found;
     CM_TRY(take_resuming(o->resuming, &loop.resuming, &call->err));
     cm_arena_init(&arena, guard);
     enum cm_status status = take_notes(&arena, o->conditions, o->condition_count,
@@ -114,8 +122,44 @@ static enum cm_status run_guarded(struct cm_guard *guard, void *arg)
     if (status == CM_OK)
         status = cm_training_run(&arena, call->trainer->trainer, call->batches->feeder, &loop,
                                  &call->result, &call->err);
+    if (found.violations)
+        status = cm_api_refuse(call->trainer->model, &found, o->findings, &call->err);
     cm_arena_release(&arena);
     return status;
+}
+
+struct loop_check {
+    struct cameo_loop_options options;
+    bool validates;
+    struct cameo_findings **findings;
+    struct cm_error err;
+};
+
+static enum cm_status check_guarded(struct cm_guard *guard, void *arg)
+{
+    struct loop_check *call = arg;
+    const struct cm_loop_options loop = loop_options(&call->options);
+    struct cm_arena arena;
+    struct cm_findings found = {.arena = &arena};
+
+    cm_arena_init(&arena, guard);
+    cm_loop_check(&loop, call->validates || loop.validation, &found);
+    const enum cm_status status = cm_api_refuse(NULL, &found, call->findings, &call->err);
+    cm_arena_release(&arena);
+    return status;
+}
+
+enum cameo_status cameo_loop_check(const struct cameo_loop_options *options, bool validates,
+                                   struct cameo_findings **findings, struct cameo_error *err)
+{
+    struct loop_check call = {CAMEO_LOOP_OPTIONS_INIT, validates, findings, {0}};
+    enum cm_status status = cm_api_options(&call.options, sizeof call.options, options, &call.err);
+
+    if (findings)
+        *findings = NULL;
+    if (status == CM_OK)
+        status = cm_guarded(0, &call.err, check_guarded, &call);
+    return cm_api_done(status, &call.err, err);
 }
 
 enum cameo_status cameo_trainer_run(struct cameo_trainer *trainer, struct cameo_batches *batches,
@@ -130,6 +174,8 @@ enum cameo_status cameo_trainer_run(struct cameo_trainer *trainer, struct cameo_
 
     if (status == CM_OK)
         status = cm_api_options(&call.options, sizeof call.options, options, &call.err);
+    if (status == CM_OK && call.options.findings)
+        *call.options.findings = NULL;
     if (status == CM_OK && call.options.validation)
         status = cm_api_prepare_evaluation(trainer, &call.err);
     if (status)

@@ -236,9 +236,9 @@ int64_t cm_feed_batches(const struct cm_feed *feed)
 static enum cm_status check_options(const struct cm_dataset *dataset,
                                     const struct cm_feed_options *options, struct cm_error *err)
 {
-    if (options->batch_size < 1)
-        return cm_fail(err, CM_BAD_ARGUMENT, "the batch size is %lld, expected 1 or more",
-                       (long long)options->batch_size);
+    if (options->batch_size < 1 || options->batch_size > INT32_MAX)
+        return cm_fail(err, CM_BAD_ARGUMENT, "the batch size is %lld, expected 1 to %d",
+                       (long long)options->batch_size, (int)INT32_MAX);
     if (!options->endless && options->last == CM_LAST_DROP &&
         options->batch_size > dataset->samples)
         return cm_fail(err, CM_BAD_ARGUMENT,

@@ -32,7 +32,8 @@ struct matching {
     struct cm_dataset *dataset;
     const struct cm_feeder_options *options;
     struct cm_feeder *feeder;
-    struct cm_findings findings;
+    struct cm_findings own, *findings; /* own, or a list of the caller's */
+    struct cm_arena_visit visit;
     struct cm_error *err;
 };
 
@@ -87,7 +88,7 @@ static int field_left(struct matching *m, size_t unmatched, const char *names)
         found = cm_dataset_find(m->dataset, cm_str(m->options->target));
         if (found >= 0)
             return found;
-        cm_findings_refuse(&m->findings, "the data has no array '%s'%s%s", m->options->target,
+        cm_findings_refuse(m->findings, "the data has no array '%s'%s%s", m->options->target,
                            names[0] ? "; left over are " : "", names);
         return TOLD;
     }
@@ -126,13 +127,13 @@ static void match_names(struct matching *m)
             const int near = nearly_named(m, input_name(m, i));
 
             cm_findings_refuse(
-                &m->findings,
+                m->findings,
                 "the data has no array for input '%.*s', but one called '%.*s': names must "
                 "agree in capitals too, rename it",
                 CM_STR_FMT(input_name(m, i)),
                 CM_STR_FMT(cm_dataset_field(m->dataset, (size_t)near)->name));
         } else if (field != TOLD || unmatched > 1) {
-            cm_findings_refuse(&m->findings, "the data has no array for input '%.*s'%s%s",
+            cm_findings_refuse(m->findings, "the data has no array for input '%.*s'%s%s",
                                CM_STR_FMT(input_name(m, i)), left[0] ? "; left over are " : "",
                                left);
         }
@@ -200,16 +201,16 @@ static void present(struct matching *m, size_t i)
     char have[200];
 
     if (type->kind != CM_KIND_TENSOR || type->rank == 0) {
-        cm_findings_refuse(
-            &m->findings, "input '%.*s' is %s, which an array of samples cannot fill",
-            CM_STR_FMT(input->name), type->kind == CM_KIND_TENSOR ? "a scalar" : "no tensor");
+        cm_findings_refuse(m->findings, "input '%.*s' is %s, which an array of samples cannot fill",
+                           CM_STR_FMT(input->name),
+                           type->kind == CM_KIND_TENSOR ? "a scalar" : "no tensor");
         return;
     }
     if (!wanted_sample(type, &field->sample, &view.sample)) {
         char wanted[200];
 
         cm_findings_refuse(
-            &m->findings, "samples of '%.*s' are %s, but input '%.*s' takes %s",
+            m->findings, "samples of '%.*s' are %s, but input '%.*s' takes %s",
             CM_STR_FMT(field->name), cm_shape_print(&field->sample, have, sizeof have),
             CM_STR_FMT(input->name), cm_shape_print(&view.sample, wanted, sizeof wanted));
         return;
@@ -218,10 +219,10 @@ static void present(struct matching *m, size_t i)
     if (m->feeder->scaled[i])
         view.std = 255;
     if (cm_dataset_present(m->dataset, f, &view, &err))
-        cm_findings_add(&m->findings, err.status, CM_STR_NONE, "input '%.*s': %s",
+        cm_findings_add(m->findings, err.status, CM_STR_NONE, "input '%.*s': %s",
                         CM_STR_FMT(input->name), err.text);
     else if (m->trainer)
-        cm_labels_check(m->trainer, i, m->dataset, f, &m->findings);
+        cm_labels_check(m->trainer, i, m->dataset, f, m->findings);
 }
 
 /* A model whose batch is a number takes that many rows and no others. */
@@ -238,18 +239,18 @@ static void settle_batch(struct matching *m)
         if (type->kind != CM_KIND_TENSOR || type->rank < 1 || !cm_dim_known(type->dims[0]))
             continue;
         if (fixed && fixed != type->dims[0].value)
-            cm_findings_refuse(&m->findings, "inputs take batches of %lld and of %lld rows at once",
+            cm_findings_refuse(m->findings, "inputs take batches of %lld and of %lld rows at once",
                                (long long)fixed, (long long)type->dims[0].value);
         fixed = type->dims[0].value;
     }
     if (fixed == 1 && given > 1)
         cm_findings_refuse(
-            &m->findings,
+            m->findings,
             "the model takes one row at a time, not batches of %lld: export it with a first "
             "dimension that varies (torch.onnx.export: dynamic_shapes, or dynamic_axes)",
             (long long)given);
     else if (fixed && given && given != fixed)
-        cm_findings_refuse(&m->findings, "the model takes batches of %lld rows, not of %lld",
+        cm_findings_refuse(m->findings, "the model takes batches of %lld rows, not of %lld",
                            (long long)fixed, (long long)given);
     if (!given)
         feed->batch_size = fixed ? fixed : 32;
@@ -260,7 +261,7 @@ static void settle_batch(struct matching *m)
         feed->last = CM_LAST_DROP;
     else
         cm_findings_refuse(
-            &m->findings,
+            m->findings,
             "the model takes batches of %lld rows, and %lld samples leave a shorter one: drop "
             "it or wrap around",
             (long long)fixed, (long long)cm_dataset_samples(m->dataset));
@@ -299,20 +300,27 @@ static enum cm_status match(struct cm_guard *guard, void *arg)
     feeder->in = CM_NEW_ARRAY(arena, const struct cm_tensor *, feeder->n_inputs);
     feeder->shapes = CM_NEW_ARRAY(arena, struct cm_tensor, feeder->n_inputs);
     feeder->shown = CM_NEW_ARRAY(arena, const struct cm_tensor *, feeder->n_inputs);
-    m->findings = (struct cm_findings){
-        .arena = arena, .rule = "data", .what = "the data does not fit the model"};
+    m->own.arena = arena;
+    if (m->options->findings)
+        m->visit = cm_arena_visit(m->findings->arena, guard);
+    m->findings->rule = "data";
+    m->findings->what = "the data does not fit the model";
     match_names(m);
     for (size_t i = 0; i < feeder->n_inputs; i++)
         if (feeder->field_of[i] >= 0)
             present(m, i);
     settle_batch(m);
-    return cm_findings_fail(&m->findings, m->err);
+    return cm_findings_fail(m->findings, m->err);
 }
 
 static enum cm_status fill(struct matching *m, struct cm_error *err)
 {
     m->err = err;
-    CM_TRY(cm_guarded(0, err, match, m));
+    m->findings = m->options->findings ? m->options->findings : &m->own;
+    const enum cm_status status = cm_guarded(0, err, match, m);
+    if (m->options->findings)
+        cm_arena_come_back(m->findings->arena, m->visit);
+    CM_TRY(status);
     CM_TRY(cm_feed_new(m->dataset, &m->feeder->facts.feed, &m->feeder->feed, err));
     m->feeder->facts.batches = cm_feed_batches(m->feeder->feed);
     m->feeder->facts.dataset = m->dataset;

@@ -15,9 +15,10 @@ struct cm_feeder_options {
     const char *target; /* the array for the one input that no array is named after; NULL: the one
                            that is left over */
     bool raw_bytes;     /* images of bytes are fed as 0 to 255, not as 0 to 1 */
+    struct cm_findings *findings; /* receives all that does not fit; or NULL */
 };
 
-/* Inputs and arrays meet by name. All that does not fit is in one message, labels that no class has
+/* Inputs and arrays meet by name. All that does not fit is listed, labels that no class has
  * included. The data set's views are changed; both must outlive the feeder. */
 enum cm_status cm_feeder_new(const struct cm_trainer *trainer, struct cm_dataset *dataset,
                              const struct cm_feeder_options *options, struct cm_feeder **out,

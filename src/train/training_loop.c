@@ -482,29 +482,52 @@ static enum cm_status advance(struct cm_loop *l)
 
 /* ---- the whole ---- */
 
+/* A setting that another one needs. */
+static void check_needs(struct cm_findings *findings, bool given, const char *setting, bool has,
+                        const char *need)
+{
+    if (given && !has)
+        cm_findings_refuse(findings, "%s needs %s", setting, need);
+}
+
+void cm_loop_check(const struct cm_loop_options *o, bool validates, struct cm_findings *findings)
+{
+    static const char folder[] = "a folder for checkpoints (checkpoint)";
+    static const char data[] = "validation data (validate)";
+
+    findings->rule = "train";
+    findings->what = "the training cannot begin";
+    if (o->epochs && o->steps)
+        cm_findings_refuse(findings, "epochs and steps both say when to stop: give one of them");
+    check_needs(findings, o->resume, "resume", o->checkpoint, folder);
+    check_needs(findings, o->checkpoint_every, "checkpoint_every", o->checkpoint, folder);
+    check_needs(findings, o->keep, "keep", o->checkpoint, folder);
+    check_needs(findings, o->best, "best", validates, data);
+    check_needs(findings, o->patience, "patience", validates, data);
+}
+
+/* The same, and what is wrong with them for this trainer and its data. */
 static enum cm_status check(const struct cm_loop *l)
 {
     const struct cm_loop_options *o = l->options;
     const struct cm_feeder_facts *facts = cm_feeder_facts(l->feeder);
+    struct cm_findings own = {.arena = l->arena};
+    struct cm_findings *findings = o->findings ? o->findings : &own;
 
-    if (o->epochs && o->steps)
-        return cm_fail(l->err, CM_BAD_ARGUMENT, "epochs and steps both say when to stop");
-    if ((o->checkpoint_every || o->resume) && !o->checkpoint)
-        return cm_fail(l->err, CM_BAD_ARGUMENT, "%s needs a checkpoint folder",
-                       o->resume ? "resume" : "checkpoint_every");
-    if ((o->patience || o->best) && !o->validation)
-        return cm_fail(l->err, CM_BAD_ARGUMENT, "%s needs validation data",
-                       o->best ? "best" : "patience");
-    if (!o->validation && cm_trainer_has_plateau(l->trainer))
-        return cm_fail(l->err, CM_BAD_ARGUMENT,
-                       "the rate of this training follows the validation loss (schedule "
-                       "'plateau'): give validation data");
+    cm_loop_check(o, o->validation, findings);
+    check_needs(findings, cm_trainer_has_plateau(l->trainer),
+                "schedule 'plateau' follows the validation loss and", o->validation,
+                "validation data (validate)");
+    if (o->validation && cm_trainer_loss(l->trainer) < 0)
+        cm_findings_add(findings, CM_UNSUPPORTED, CM_STR_NONE,
+                        "the model's training has no loss to validate");
     if (o->validation && cm_feeder_facts(o->validation)->feed.endless)
-        return cm_fail(l->err, CM_BAD_ARGUMENT, "the validation batches are endless");
+        cm_findings_refuse(findings, "the validation batches are endless");
     if (facts->dataset && !facts->feed.endless && facts->batches == 0)
-        return cm_fail(l->err, CM_BAD_ARGUMENT, "%lld samples are too few for one batch of %lld",
-                       (long long)facts->samples, (long long)facts->feed.batch_size);
-    return CM_OK;
+        cm_findings_refuse(findings,
+                           "%lld samples are too few for one batch of %lld: take smaller batches",
+                           (long long)facts->samples, (long long)facts->feed.batch_size);
+    return cm_findings_fail(findings, l->err);
 }
 
 static uint64_t epochs_of(const struct cm_loop *l)

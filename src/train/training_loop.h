@@ -48,6 +48,7 @@ struct cm_loop_options {
     struct cm_resume_options resuming; /* with conditions of the caller's */
     cm_loop_progress_fn *progress;
     void *progress_arg;
+    struct cm_findings *findings; /* receives all that is wrong with the options; or NULL */
 };
 
 struct cm_loop_result {
@@ -59,6 +60,11 @@ struct cm_loop_result {
     uint64_t unwritten;             /* files that could not be written */
     uint64_t best_step, best_epoch; /* of best_loss; 0: none, or not known */
 };
+
+/* Adds what is wrong with the options whatever is trained on whatever data. validates: there will
+ * be validation data, even if options->validation is NULL as yet. */
+void cm_loop_check(const struct cm_loop_options *options, bool validates,
+                   struct cm_findings *findings);
 
 /* The trainer is then where the run ended, and the newest checkpoint, if asked for, too. A step
  * that the trainer's cancel flag ends leaves a checkpoint of the step before it. A checkpoint or a

@@ -261,6 +261,8 @@ ROW(cameo_batches_next,
     REFUSES("'rows'", cameo_batches_next(t->batches, &feeds_out, NULL, err));)
 ROW(cameo_batches_seek,
     REFUSES("'batches'", cameo_batches_seek(NULL, NULL, err));)
+ROW(cameo_loop_check, struct cameo_loop_options unmade = {0};
+    REFUSES("_INIT macro", cameo_loop_check(&unmade, false, NULL, err));)
 ROW(cameo_trainer_run,
     REFUSES("'trainer'", cameo_trainer_run(NULL, t->batches, NULL, NULL, err));
     REFUSES("'batches'", cameo_trainer_run(t->trainer, NULL, NULL, NULL, err));)
@@ -528,6 +530,7 @@ static const struct row rows[] = {
     LISTED(cameo_batches_new),
     LISTED(cameo_batches_next),
     LISTED(cameo_batches_seek),
+    LISTED(cameo_loop_check),
     LISTED(cameo_trainer_run),
     LISTED(cameo_file_new),
     LISTED(cameo_file_write),

@@ -174,7 +174,7 @@ void test_feed__a_batch_may_be_larger_than_the_data(void)
                 "a batch of 16 is larger than the data set of 5 samples");
     options.batch_size = 0;
     CHECK_FAILS(cm_feed_new(dataset, &options, &feed, &err), CM_BAD_ARGUMENT, &err,
-                "the batch size is 0, expected 1 or more");
+                "the batch size is 0, expected 1 to 2147483647");
     options = (struct cm_feed_options){.batch_size = INT64_MAX, .endless = true};
     CHECK(cm_feed_new(dataset, &options, &feed, &err) != CM_OK);
     close_set();
