@@ -101,6 +101,20 @@ enum { CLI_LINES_MAX = 200 }; /* of a list of complaints; the rest is counted */
 /* The same of a call that may have found several reasons: all of them, a line each, and with
  * --json an object of them on stdout. findings may be NULL. */
 int cli_refuse(const struct cameo_findings *findings, const struct cameo_error *err);
+/* --sarif was given: a log of all findings goes to this file. main begins and ends it, the others
+ * do nothing without it. A finding is about the model that was loaded last. */
+extern const char *cli_sarif_path;
+#define CLI_SARIF_OPTION                                                                           \
+    {                                                                                              \
+        "--sarif", NULL, "FILE",                                                                   \
+            "also write the findings to FILE as SARIF 2.1.0, for CI services", CLI_TEXT,           \
+            &cli_sarif_path                                                                        \
+    }
+int cli_sarif_begin(void);
+void cli_sarif_about(const char *path);
+void cli_sarif_add(const struct cameo_finding *finding);
+void cli_sarif_failed(void);
+int cli_sarif_end(int code); /* with the exit code, and gives it */
 /* The findings of the call that failed last, where its options name this as their place. */
 extern struct cameo_findings *cli_found;
 /* The same with these, which are freed. */

@@ -1,17 +1,27 @@
 /* cameo check: what is wrong with models. */
 // SPDX-License-Identifier: Apache-2.0
-#include "check_report.h"
+#include "cli.h"
 
 #include <limits.h>
 #include <string.h>
 
 static bool strict, structure, can_run, allow_links;
-static const char *sarif_path, *tool;
+static const char *tool;
+
+/* One model that was checked. */
+struct check_report {
+    const char *path;
+    struct cameo_findings *findings; /* NULL: it could not be checked, and err says why */
+    struct cameo_error err;
+    struct cameo_findings *run, *train; /* what keeps it from running here; NULL: not asked */
+    bool trains;                        /* it has training info */
+    char producer[128];                 /* who wrote the file, as the file says; "": it does not */
+};
 
 struct totals {
     size_t violations, warnings, notes, blockers;
     size_t unread; /* models that could not be checked */
-    bool cut, no_memory;
+    bool cut;
 };
 
 /* ---- checking ---- */
@@ -66,20 +76,23 @@ static bool same_text(struct cameo_text a, struct cameo_text b)
     return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
 }
 
-/* A run refuses what the check has found in the same words. */
+/* A run or a training refuses what breaks a rule of ONNX. Where the check has found violations of
+ * that rule, it has listed all of them. */
 static bool is_found(const struct check_report *report, const struct cameo_finding *blocker)
 {
     const struct cameo_finding *finding;
 
     for (size_t i = 0;
          report->findings && (finding = cameo_findings_at(report->findings, i)) != NULL; i++)
-        if (same_text(finding->reason, blocker->reason))
+        if (finding->severity == CAMEO_VIOLATION && same_text(finding->rule, blocker->rule))
             return true;
     return false;
 }
 
-const struct cameo_finding *check_blocker(const struct check_report *report,
-                                          const struct cameo_findings *blockers, size_t *i)
+/* Number i of the blockers of a run or a training that the findings do not name already; NULL past
+ * the end. */
+static const struct cameo_finding *check_blocker(const struct check_report *report,
+                                                 const struct cameo_findings *blockers, size_t *i)
 {
     const struct cameo_finding *blocker = NULL;
 
@@ -89,7 +102,7 @@ const struct cameo_finding *check_blocker(const struct check_report *report,
     return blocker;
 }
 
-size_t check_blocker_count(const struct check_report *report)
+static size_t check_blocker_count(const struct check_report *report)
 {
     size_t count = 0;
 
@@ -218,7 +231,6 @@ static int add_to_totals(const struct check_report *report, struct totals *total
 {
     if (!report->findings) {
         totals->unread++;
-        totals->no_memory = totals->no_memory || report->err.status == CAMEO_NO_MEMORY;
         return cli_fail(&report->err);
     }
     const size_t violations = cameo_findings_violations(report->findings);
@@ -232,8 +244,20 @@ static int add_to_totals(const struct check_report *report, struct totals *total
     return violations || blockers ? CLI_NO : CLI_YES;
 }
 
-static int check_one(const char *path, struct totals *totals, struct cli_json *json,
-                     struct sarif *sarif)
+static void log_report(const struct check_report *report)
+{
+    const struct cameo_finding *finding;
+
+    for (size_t i = 0;
+         report->findings && (finding = cameo_findings_at(report->findings, i)) != NULL; i++)
+        cli_sarif_add(finding);
+    for (size_t i = 0; (finding = check_blocker(report, report->run, &i)) != NULL; i++)
+        cli_sarif_add(finding);
+    for (size_t i = 0; (finding = check_blocker(report, report->train, &i)) != NULL; i++)
+        cli_sarif_add(finding);
+}
+
+static int check_one(const char *path, struct totals *totals, struct cli_json *json)
 {
     struct check_report report = {.path = path};
 
@@ -242,8 +266,7 @@ static int check_one(const char *path, struct totals *totals, struct cli_json *j
         json_report(json, &report);
     else if (report.findings)
         show_report(&report);
-    if (sarif->output.to)
-        sarif_add(sarif, &report);
+    log_report(&report);
     const int code = add_to_totals(&report, totals);
     cameo_findings_free(report.findings);
     cameo_findings_free(report.run);
@@ -255,15 +278,12 @@ static int check_main(char **operands, int count)
 {
     struct totals totals = {0};
     struct cli_json json = {.to = stdout};
-    struct sarif sarif = {0};
-    int worst = sarif_path ? sarif_begin(&sarif, sarif_path) : CLI_YES;
+    int worst = CLI_YES;
 
-    if (worst != CLI_YES)
-        return worst;
     if (cli_as_json)
         cli_json_open(&json, NULL, '[');
     for (int i = 0; i < count; i++) {
-        const int code = check_one(operands[i], &totals, &json, &sarif);
+        const int code = check_one(operands[i], &totals, &json);
 
         worst = code > worst ? code : worst;
     }
@@ -271,9 +291,7 @@ static int check_main(char **operands, int count)
         cli_json_close(&json, ']');
     else
         show_totals(&totals);
-    const int written =
-        sarif_path ? sarif_end(&sarif, totals.unread == 0, !totals.no_memory) : CLI_YES;
-    return written > worst ? written : worst;
+    return worst;
 }
 
 static const struct cli_option options[] = {
@@ -285,8 +303,7 @@ static const struct cli_option options[] = {
     {"--tool", NULL, "ort", "what ONNX forbids and ONNX Runtime accepts is a note", CLI_TEXT,
      &tool},
     {"--json", NULL, NULL, "print the findings as JSON", CLI_FLAG, &cli_as_json},
-    {"--sarif", NULL, "FILE", "also write them to FILE as SARIF 2.1.0, for CI services", CLI_TEXT,
-     &sarif_path},
+    CLI_SARIF_OPTION,
     {"--allow-links", NULL, NULL, "external data may be behind links", CLI_FLAG, &allow_links},
     {0},
 };

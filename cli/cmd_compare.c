@@ -280,6 +280,7 @@ static const struct cli_option options[] = {
     {"--atol", NULL, "X", "absolute difference that is none (1e-5; of weights 0)", CLI_TEXT,
      &absolute_text},
     {"--json", NULL, NULL, "print JSON", CLI_FLAG, &as_json},
+    CLI_SARIF_OPTION,
     {0},
 };
 

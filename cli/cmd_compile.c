@@ -361,6 +361,7 @@ static const struct cli_option options[] = {
     {"--pure", NULL, NULL, "generated code only, without our kernels", CLI_FLAG, &pure},
     {"--json", NULL, NULL, "what was written as JSON, or all that cannot be compiled", CLI_FLAG,
      &cli_as_json},
+    CLI_SARIF_OPTION,
     {"--train-step", NULL, NULL, "the training step of a model that carries its training", CLI_FLAG,
      &train_step},
     {"--init", NULL, NULL, "its state begins as the training's initialization says", CLI_FLAG,

@@ -240,6 +240,7 @@ static const struct cli_option options[] = {
      &classes},
     {"--ignore", NULL, "N", "a label that does not count (-100)", CLI_TEXT, &ignore},
     {"--json", NULL, NULL, "results as JSON", CLI_FLAG, &cli_as_json},
+    CLI_SARIF_OPTION,
     CLI_STREAM_OPTIONS,
     {0},
 };

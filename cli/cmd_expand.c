@@ -110,6 +110,7 @@ static const struct cli_option options[] = {
     {"--operators", NULL, NULL, "operators that have a function body too", CLI_FLAG, &operators},
     {"--core", NULL, NULL, "all but core operators", CLI_FLAG, &core},
     {"--json", NULL, NULL, "print JSON", CLI_FLAG, &cli_as_json},
+    CLI_SARIF_OPTION,
     {0},
 };
 

@@ -152,6 +152,7 @@ static const struct cli_option options[] = {
     {"--weights-only", NULL, NULL, "leave the optimizer out", CLI_FLAG, &weights_only},
     {"--list", NULL, NULL, "print the tensors; without a model, the formats", CLI_FLAG, &list},
     {"--json", NULL, NULL, "print the tensors as JSON", CLI_FLAG, &json_output},
+    CLI_SARIF_OPTION,
     {0},
 };
 

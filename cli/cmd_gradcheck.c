@@ -141,6 +141,7 @@ static const struct cli_option options[] = {
      &tolerance_text},
     {"--seed", NULL, "N", "seed of inputs that are made up", CLI_SIZE, &seed},
     {"--json", NULL, NULL, "print JSON", CLI_FLAG, &cli_as_json},
+    CLI_SARIF_OPTION,
     {0},
 };
 

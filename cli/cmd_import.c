@@ -195,6 +195,7 @@ static const struct cli_option options[] = {
     {"--set", NULL, "FILE.json", "settings that the checkpoint does not have", CLI_TEXT, &set_path},
     {"--list", NULL, NULL, "print how each tensor was found", CLI_FLAG, &list},
     {"--json", NULL, NULL, "the same as JSON", CLI_FLAG, &cli_as_json},
+    CLI_SARIF_OPTION,
     CLI_TRAINING_OPTIONS,
     {0},
 };

@@ -134,6 +134,7 @@ static const struct cli_option options[] = {
     {"--open-inputs", NULL, NULL, "they may have another, unless the IR version is below 4",
      CLI_FLAG, &open_inputs},
     {"--json", NULL, NULL, "for programs", CLI_FLAG, &cli_as_json},
+    CLI_SARIF_OPTION,
     {0},
 };
 

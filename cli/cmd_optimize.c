@@ -147,6 +147,7 @@ static const struct cli_option options[] = {
     {"--as-is", NULL, NULL, "leave nodes in training mode as they are", CLI_FLAG, &as_is},
     {"--list", NULL, NULL, "list the passes", CLI_FLAG, &list_passes},
     {"--json", NULL, NULL, "print JSON", CLI_FLAG, &cli_as_json},
+    CLI_SARIF_OPTION,
     {0},
 };
 

@@ -125,6 +125,7 @@ static const struct cli_option options[] = {
     {"--out", NULL, NULL, "--output", CLI_OLD, NULL},
     {"--list", NULL, NULL, "print which initializers are trained, and why", CLI_FLAG, &list},
     {"--json", NULL, NULL, "the same as JSON", CLI_FLAG, &cli_as_json},
+    CLI_SARIF_OPTION,
     {"--list-passes", NULL, NULL, "list the passes of the preparation", CLI_FLAG, &list_passes},
     CLI_PREPARE_PASS_OPTIONS("--without"),
     CLI_TRAINING_OPTIONS,

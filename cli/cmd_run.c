@@ -441,6 +441,7 @@ static const struct cli_option options[] = {
     {"--expanded", NULL, NULL, "run operators by their function bodies where they have one",
      CLI_FLAG, &expanded},
     {"--json", NULL, NULL, "the outputs as JSON, or all that cannot run", CLI_FLAG, &cli_as_json},
+    CLI_SARIF_OPTION,
     {"--explain", NULL, NULL, "say which kernel ran each node, and why", CLI_FLAG, &explain},
     {"--profile", NULL, "FILE", "write a Chrome trace of time and memory", CLI_TEXT, &profile_path},
     {"--allow-links", NULL, NULL, "external data may be behind links", CLI_FLAG, &allow_links},

@@ -456,6 +456,7 @@ static const struct cli_option options[] = {
     {"--threads", NULL, "N", "threads; as many as there are cores", CLI_COUNT, &settings.threads},
     {"--memory", NULL, NULL, "show first how much memory a step takes", CLI_FLAG, &settings.memory},
     {"--json", NULL, NULL, "results as JSON, an object a line", CLI_FLAG, &cli_as_json},
+    CLI_SARIF_OPTION,
     {"--backend", NULL, "NAME", "kernels to use: reference, or a backend", CLI_TEXT,
      &settings.backend},
     {"--without", NULL, "PASSES", "leave these passes out, see 'cameo help optimize'", CLI_TEXT,

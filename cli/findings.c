@@ -97,20 +97,24 @@ void cli_json_findings(struct cli_json *json, const struct cameo_findings *findi
 }
 
 /* Of a failure that has no list: its message. */
-static void json_message(struct cli_json *json, const struct cameo_error *err)
+static struct cameo_finding finding_of(const struct cameo_error *err)
 {
     const struct cameo_text none = {"", 0};
-    const struct cameo_finding finding = {.rule = {"call", 4},
-                                          .severity = CAMEO_VIOLATION,
-                                          .place = none,
-                                          .reason = {err->message, strlen(err->message)},
-                                          .help = none};
 
+    return (struct cameo_finding){.rule = {"call", 4},
+                                  .severity = CAMEO_VIOLATION,
+                                  .place = none,
+                                  .reason = {err->message, strlen(err->message)},
+                                  .help = none};
+}
+
+static void json_message(struct cli_json *json, const struct cameo_finding *finding)
+{
     cli_json_count(json, "violations", 1);
     cli_json_count(json, "warnings", 0);
     cli_json_bool(json, "cut", false);
     cli_json_open(json, "findings", '[');
-    cli_json_finding(json, &finding);
+    cli_json_finding(json, finding);
     cli_json_close(json, ']');
 }
 
@@ -119,14 +123,21 @@ static void json_message(struct cli_json *json, const struct cameo_error *err)
 int cli_refuse(const struct cameo_findings *findings, const struct cameo_error *err)
 {
     const size_t violations = findings ? cameo_findings_violations(findings) : 0;
+    const struct cameo_finding alone = finding_of(err), *finding;
     struct cli_json json = {.to = stdout, .flat = true};
+
+    cli_sarif_failed();
+    for (size_t i = 0; violations && (finding = cameo_findings_at(findings, i)) != NULL; i++)
+        cli_sarif_add(finding);
+    if (!violations)
+        cli_sarif_add(&alone);
 
     if (cli_as_json) {
         cli_json_open(&json, NULL, '{');
         if (violations)
             cli_json_findings(&json, findings);
         else
-            json_message(&json, err);
+            json_message(&json, &alone);
         cli_json_close(&json, '}');
     }
     if (violations < 2) {

@@ -47,7 +47,8 @@ static int run_command(const struct cli_command *command, int argc, char **argv)
     cli_bound_memory();
     cli_watch_files();
     cli_watch_signals();
-    return command->main(argv, count);
+    const int code = cli_sarif_begin();
+    return code == CLI_YES ? cli_sarif_end(command->main(argv, count)) : code;
 }
 
 static int run_help(int argc, char **argv)

@@ -95,6 +95,7 @@ enum cameo_status cli_load_model(const char *path, const struct cameo_load_optio
 {
     const enum cameo_status status = cameo_model_load(path, options, out, err);
 
+    cli_sarif_about(path);
     if (status == CAMEO_OK) {
         read_path(path, true);
         read_external(path, *out);

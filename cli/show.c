@@ -25,6 +25,7 @@ void cli_complain(const char *format, ...)
 int cli_fail(const struct cameo_error *err)
 {
     cli_complain("%s", err->message);
+    cli_sarif_failed();
     return cli_exit_code(err->status);
 }
 

@@ -731,7 +731,8 @@ enum cameo_severity {
 
 struct cameo_finding {
     /* "CK15": docs/check-rules.md explains each, and ids are never reused. Where no rule of ONNX is
-     * broken, who refuses: run, train, prepare, import, edit, infer, expand, convert, compile. */
+     * broken, who refuses: run, train, prepare, import, edit, infer, expand, convert, compile; data
+     * where a data set does not fit, untrained where a preparation finds nothing to train. */
     struct cameo_text rule;
     enum cameo_severity severity;
     struct cameo_text place;         /* "graph 'main', node 'conv1' (Conv)" */

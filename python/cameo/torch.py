@@ -80,7 +80,7 @@ class _Network:
         try:
             report = prepared.prepare("output:cameo.0.sum", train=_expression(self.trainable)).report
         except _cameo.Error as reason:
-            if self.trainable is None and "nothing to train" in str(reason):
+            if self.trainable is None and any(row.rule == "untrained" for row in reason.findings):
                 return  # nobody asked for parameters
             raise
         self.prepared = prepared

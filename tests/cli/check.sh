@@ -81,6 +81,11 @@ print(run["invocations"])
 END
 python3 sarif.py
 try check --sarif nowhere/found.sarif linear.onnx
+echo '-- SARIF of a command that refuses a model, and of one that does not'
+try run 'odd name%.onnxtxt' --sarif found.sarif
+python3 sarif.py
+try infer linear.onnx -o typed.onnx --sarif found.sarif
+python3 sarif.py
 
 echo "-- a training that cannot run here"
 cat >training.onnxtxt <<'END'

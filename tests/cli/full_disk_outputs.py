@@ -74,6 +74,7 @@ TRAIN -o trained.onnx --best best.onnx --validate data.csv
 upgrade net.onnx --opset 18 -o new.onnx
 upgrade net.onnx --opset 18 -o new.onnx --external new.bin
 """.replace("TRAIN", TRAIN).strip().splitlines()
+SHARED = ["--sarif"]  # main writes it for every command alike; the row of check tries it
 # What these write must not be there before, or has another name each time.
 NEW = ("--to huggingface", "--tensorboard", "--checkpoint ", "demo")
 OLD = b"/* compiled by cameo */\n"  # a header beside a compiled model must be one of ours
@@ -184,6 +185,7 @@ def unlisted():
     commands = re.findall(r"^  ([a-z][a-z-]*) +[a-z]", cameo(["help"], ".").stdout, re.M)
     for command in set(commands) - {"cameo"}:
         rows = [row.split() for row in ROWS if row.split()[0] == command]
+        rows.append(SHARED)
         text = cameo(["help", command], ".").stdout
         for brief, name, what in re.findall(r"^  (?:(-\w), )?(--[\w-]+) (\S+)", text, re.M):
             if re.search(r"FILE|DIR|PATH", what) and name not in READ and \

@@ -534,10 +534,15 @@ void cm_trainables_report(struct cm_preparation *p, struct cm_trainables *list)
     if (!list->followed)
         return;
     if (!trained)
-        cm_preparation_block(
-            p,
-            "there is nothing to train: of %zu initializers, no gradient reaches one "
-            "that may change",
-            p->report->n_choices);
+        cm_findings_put(
+            &p->report->findings,
+            &(struct cm_finding){.status = CM_UNSUPPORTED,
+                                 .severity = CM_VIOLATION,
+                                 .rule = "untrained",
+                                 .reason = cm_arena_printf(
+                                     p->arena,
+                                     "there is nothing to train: of %zu initializers, no gradient "
+                                     "reaches one that may change",
+                                     p->report->n_choices)});
     tell_of_named(p, list, trained);
 }

@@ -1,9 +1,19 @@
-/* The findings of `cameo check` as a SARIF 2.1.0 log: one run, all rules with their help, a result
- * for each finding with its file and its place in the model. */
+/* The findings of a command as a SARIF 2.1.0 log: one run, all rules with their help, a result for
+ * each finding with its file and its place in the model. */
 // SPDX-License-Identifier: Apache-2.0
-#include "check_report.h"
+#include "cli.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+const char *cli_sarif_path;
+
+static struct {
+    struct cli_output output; /* .to is NULL while there is no log */
+    struct cli_json json;
+    char *about; /* the model that was loaded last */
+    bool failed; /* something could not be done, so that findings may be missing */
+} sarif;
 
 /* Rules that are not about the model but about this program. */
 static const struct {
@@ -12,7 +22,7 @@ static const struct {
     {"run", "the model cannot run here", "replace the node, or register the operator"},
     {"train", "the model cannot be trained here", "replace the node, or register the operator"},
 };
-enum { RULE_RUN, RULE_TRAIN, OWN_RULES };
+enum { OWN_RULES = sizeof own_rules / sizeof *own_rules };
 
 static void put_message(struct cli_json *json, const char *key, struct cameo_text text)
 {
@@ -59,16 +69,16 @@ static void put_driver(struct cli_json *json)
     cli_json_close(json, '}');
 }
 
-int sarif_begin(struct sarif *sarif, const char *path)
+int cli_sarif_begin(void)
 {
-    *sarif = (struct sarif){0};
-    if (cli_may_write("check: --sarif", path) != CLI_YES)
-        return CLI_USAGE;
-    const int code = cli_output_begin(&sarif->output, path);
+    struct cli_json *json = &sarif.json;
+
+    if (!cli_sarif_path)
+        return CLI_YES;
+    const int code = cli_output_begin(&sarif.output, cli_sarif_path);
     if (code != CLI_YES)
         return code;
-    struct cli_json *json = &sarif->json;
-    json->to = sarif->output.to;
+    json->to = sarif.output.to;
     cli_json_open(json, NULL, '{');
     cli_json_string(json, "$schema", "https://json.schemastore.org/sarif-2.1.0.json");
     cli_json_string(json, "version", "2.1.0");
@@ -113,8 +123,7 @@ static void put_logical(struct cli_json *json, struct cameo_text name, const cha
     cli_json_close(json, '}');
 }
 
-static void put_location(struct cli_json *json, const char *path,
-                         const struct cameo_finding *finding)
+static void put_location(struct cli_json *json, const struct cameo_finding *finding)
 {
     const bool is_value = finding->value.size > 0, is_node = finding->op_type.size > 0;
 
@@ -122,7 +131,7 @@ static void put_location(struct cli_json *json, const char *path,
     cli_json_open(json, NULL, '{');
     cli_json_open(json, "physicalLocation", '{');
     cli_json_open(json, "artifactLocation", '{');
-    put_uri(json, path);
+    put_uri(json, sarif.about);
     cli_json_close(json, '}');
     cli_json_open(json, "region", '{'); /* services that show findings ask for a line */
     cli_json_int(json, "startLine", 1);
@@ -140,15 +149,22 @@ static void put_location(struct cli_json *json, const char *path,
     cli_json_close(json, ']');
 }
 
+static bool same_text(struct cameo_text a, struct cameo_text b)
+{
+    return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
+}
+
+/* Of the rules as put_driver lists them; their number: it is none of them. */
 static size_t index_of(struct cameo_text id)
 {
-    for (size_t i = 0; i < cameo_check_rule_count(); i++) {
-        const struct cameo_text known = cameo_check_rule_at(i)->id;
+    const size_t count = cameo_check_rule_count();
+    size_t i = 0;
 
-        if (known.size == id.size && memcmp(known.data, id.data, id.size) == 0)
-            return i;
-    }
-    return 0; /* there are no others */
+    while (i < count && !same_text(cameo_check_rule_at(i)->id, id))
+        i++;
+    while (i >= count && i < count + OWN_RULES && !same_text(text_of(own_rules[i - count].id), id))
+        i++;
+    return i;
 }
 
 static const char *severity_level(enum cameo_severity severity)
@@ -156,56 +172,59 @@ static const char *severity_level(enum cameo_severity severity)
     return severity == CAMEO_VIOLATION ? "error" : severity == CAMEO_NOTE ? "note" : "warning";
 }
 
-static void put_result(struct cli_json *json, const char *path, const struct cameo_finding *finding,
-                       struct cameo_text rule, size_t index)
+void cli_sarif_add(const struct cameo_finding *finding)
 {
+    struct cli_json *json = &sarif.json;
     char text[4096];
+
+    if (!sarif.output.to)
+        return;
+    const size_t index = index_of(finding->rule);
     const int size = snprintf(text, sizeof text, "%s%s%s", finding->place.data,
                               finding->place.size ? ": " : "", finding->reason.data);
     const size_t used = size < 0 ? 0 : (size_t)size < sizeof text ? (size_t)size : sizeof text - 1;
-
     cli_json_open(json, NULL, '{');
-    cli_json_text(json, "ruleId", rule);
-    cli_json_count(json, "ruleIndex", index);
+    cli_json_text(json, "ruleId", finding->rule);
+    if (index < cameo_check_rule_count() + OWN_RULES)
+        cli_json_count(json, "ruleIndex", index);
     cli_json_string(json, "level", severity_level(finding->severity));
     put_message(json, "message", (struct cameo_text){text, used});
-    put_location(json, path, finding);
+    if (sarif.about)
+        put_location(json, finding);
     cli_json_close(json, '}');
 }
 
-static void put_blockers(struct cli_json *json, const struct check_report *report,
-                         const struct cameo_findings *blockers, size_t own)
+void cli_sarif_about(const char *path)
 {
-    const struct cameo_finding *finding;
-
-    for (size_t i = 0; (finding = check_blocker(report, blockers, &i)) != NULL; i++)
-        put_result(json, report->path, finding, text_of(own_rules[own].id),
-                   cameo_check_rule_count() + own);
+    if (!sarif.output.to)
+        return;
+    free(sarif.about);
+    sarif.about = cli_copy(path);
 }
 
-void sarif_add(struct sarif *sarif, const struct check_report *report)
+void cli_sarif_failed(void)
 {
-    const struct cameo_finding *finding;
-
-    for (size_t i = 0;
-         report->findings && (finding = cameo_findings_at(report->findings, i)) != NULL; i++)
-        put_result(&sarif->json, report->path, finding, finding->rule, index_of(finding->rule));
-    put_blockers(&sarif->json, report, report->run, RULE_RUN);
-    put_blockers(&sarif->json, report, report->train, RULE_TRAIN);
+    sarif.failed = true;
 }
 
-int sarif_end(struct sarif *sarif, bool all, bool whole)
+int cli_sarif_end(int code)
 {
-    struct cli_json *json = &sarif->json;
+    struct cli_json *json = &sarif.json;
 
+    if (!sarif.output.to)
+        return code;
     cli_json_close(json, ']');
     cli_json_open(json, "invocations", '[');
     cli_json_open(json, NULL, '{');
-    cli_json_bool(json, "executionSuccessful", all);
+    cli_json_bool(json, "executionSuccessful", !sarif.failed && code < CLI_USAGE);
     cli_json_close(json, '}');
     cli_json_close(json, ']');
     cli_json_close(json, '}');
     cli_json_close(json, ']');
     cli_json_close(json, '}');
-    return cli_output_end(&sarif->output, whole ? CLI_YES : CLI_MACHINE);
+    free(sarif.about);
+    sarif.about = NULL;
+    const int may = cli_may_write("--sarif", cli_sarif_path);
+    const int written = cli_output_end(&sarif.output, code == CLI_MACHINE ? CLI_MACHINE : may);
+    return written > code ? written : code;
 }
