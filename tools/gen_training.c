@@ -40,7 +40,8 @@ static const struct {
                    {"order",        "name",   "title",      "setting",     "defaults",
                     "state",        "torch",  "keras",      "optax",       "variant",
                     "refuse",       "number", "decay",      "decoupled",   "torch-group",
-                    "torch-counts", "whole",  "keras-runs", "tensorflow1", "epsilon"}},
+                    "torch-counts", "whole",  "keras-runs", "tensorflow1", "epsilon",
+                    "ort"}},
     [ALL] = {"data/training/all/", {"order"}},
 };
 
@@ -395,6 +396,7 @@ static const struct {
     {"name", "presets", "struct cm_optimizer_preset", write_preset},
     {"state", "states", "struct cm_optimizer_state", write_state},
     {"torch", "torch", "struct cm_optimizer_words", write_pair},
+    {"ort", "ort", "struct cm_optimizer_words", write_pair},
     {"keras", "keras", "struct cm_optimizer_keras", write_keras},
     {"optax", "optax", "struct cm_optimizer_optax", write_optax},
     {"variant", "variants", "struct cm_optimizer_words", write_pair},

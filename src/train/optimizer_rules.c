@@ -82,6 +82,17 @@ bool cm_words_hold(const char *conditions, const char *const *words)
     return all;
 }
 
+bool cm_rule_word_next(const char **at, struct cm_rule_word *out)
+{
+    const char *text = *at ? *at : "";
+    const size_t size = strcspn(text, " "), key = strcspn(text, "= ");
+
+    out->key = (struct cm_str){text, key};
+    out->value = key < size ? (struct cm_str){text + key + 1, size - key - 1} : out->key;
+    *at = text + size + (text[size] == ' ');
+    return size > 0;
+}
+
 /* ---- rules ---- */
 
 const struct cm_arithmetic_name cm_arithmetics[] = {[CM_LIKE_TORCH] = {"torch", "PyTorch"},

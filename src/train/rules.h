@@ -51,6 +51,13 @@ const struct cm_loss_rule *cm_loss_rule_find(const char *name);
  * Empty or NULL: yes. */
 bool cm_words_hold(const char *conditions, const char *const *words);
 
+/* A word of a line: "key=value", or "key", whose value is the key. */
+struct cm_rule_word {
+    struct cm_str key, value;
+};
+/* The next one, after which *at moves; false: the end. *at may be NULL. */
+bool cm_rule_word_next(const char **at, struct cm_rule_word *out);
+
 /* ---- optimizers ---- */
 
 /* A name on the command line: PyTorch's defaults, and what it sets otherwise. */
@@ -113,6 +120,9 @@ struct cm_optimizer_rule {
     /* The scalars of a state that count steps, or follow from their number: "step eta=eta", with
      * the result of `numbers` after "=". NULL: none. */
     const char *torch_counts;
+    /* Operators of ONNX Runtime's optimizer models, with attributes and the settings they are, the
+     * first of which tells the optimizer: "adam_mode alpha=beta1". */
+    const struct cm_optimizer_words *ort;
     const struct cm_optimizer_keras *keras;
     /* Its slots in the order in which Keras stores them, with the list that has them: "m/_ms+v/_vs
      * hat/_hats=amsgrad". "+": the slots of a weight follow each other; "=": the setting that they

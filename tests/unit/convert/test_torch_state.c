@@ -60,7 +60,7 @@ static void take_optimizer(struct cm_arena *arena, struct cm_saved *saved, const
     cm_item_put(arena, optimizer, "state", states);
     cm_item_put(arena, optimizer, "param_groups", list);
     CHECK(cm_torch_is_optimizer(optimizer));
-    CHECK_OK(cm_torch_take_optimizer(saved, optimizer, &err), &err);
+    CHECK_OK(cm_torch_take_optimizer(saved, optimizer, -1, &err), &err);
 }
 
 #define ADAM                                                                                       \
@@ -217,7 +217,7 @@ static void back(struct cm_arena *arena)
         const struct cm_item *item = cm_torch_optimizer_item(arena, saved, by_name);
         struct cm_saved *again = with_weights(arena, net, 2);
 
-        CHECK_OK(cm_torch_take_optimizer(again, item, &err), &err);
+        CHECK_OK(cm_torch_take_optimizer(again, item, -1, &err), &err);
         CHECK_INT(again->missing.count, 0);
         CHECK_STR(again->optimizer, "Adagrad");
         CHECK_INT(again->step, 4);

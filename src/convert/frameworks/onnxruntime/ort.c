@@ -212,26 +212,40 @@ static enum cm_status read_properties(struct ort *o, struct cm_fb_table bag)
 
 /* ---- the optimizer's model ---- */
 
-/* Attributes of its nodes that say how weights are moved, whatever the operators are called. */
+/* Sets what the attribute of an optimizer's operator is; true: it tells the optimizer. */
+static bool set_from_words(const char *words, const struct cm_attribute_proto *is,
+                           struct cm_plan_group *group)
+{
+    struct cm_rule_word word;
+    char setting[64];
+    bool tells = false;
+
+    for (const char *at = words; cm_rule_word_next(&at, &word);) {
+        if (!cm_str_equal(is->name, word.key))
+            continue;
+        snprintf(setting, sizeof setting, "%.*s", CM_STR_FMT(word.value));
+        const struct cm_group_field *field = cm_group_field_find(setting);
+        if (field)
+            cm_group_field_set(group, field, field->is_flag ? (double)is->i : (double)is->f);
+        tells = tells || word.key.data == words;
+    }
+    return tells;
+}
+
+/* Attributes of its nodes that say how weights are updated, whatever the operators are called. */
 static bool set_from_attribute(struct cm_saved *saved, const struct cm_attribute_proto *is,
                                struct cm_plan_group *group)
 {
-    static const struct cm_setting_word words[] = {{"alpha", "beta1"},
-                                                   {"beta", "beta2"},
-                                                   {"epsilon", "epsilon"},
-                                                   {"weight_decay", "weight_decay"}};
-    const double value = (double)is->f;
+    bool tells = false;
 
-    for (size_t i = 0; i < CM_COUNT(words); i++)
-        if (cm_str_is(is->name, words[i].key))
-            cm_group_field_set(group, cm_group_field_find(words[i].setting), value);
-    if (cm_str_is(is->name, "adam_mode"))
-        group->adam_mode = is->i != 0;
-    else if (cm_str_is(is->name, "max_norm"))
-        saved->clip = (struct cm_plan_clip){CM_CLIP_GLOBAL, value};
+    for (enum cm_update_rule rule = CM_RULE_UNKNOWN + 1; rule < CM_RULES; rule++)
+        for (const struct cm_optimizer_words *row = cm_optimizer_rules[rule].ort; row->name; row++)
+            tells = set_from_words(row->words, is, group) || tells;
+    if (cm_str_is(is->name, "max_norm"))
+        saved->clip = (struct cm_plan_clip){CM_CLIP_GLOBAL, (double)is->f};
     else if (cm_str_is(is->name, "correct_bias") && is->i == 0)
         cm_saved_unknown(saved, "the optimizer does not correct the bias of its moments");
-    return cm_str_is(is->name, "adam_mode");
+    return tells;
 }
 
 static enum cm_status read_optimizer_model(struct ort *o)
@@ -241,7 +255,7 @@ static enum cm_status read_optimizer_model(struct ort *o)
     struct cm_plan_group is = CM_PLAN_GROUP;
     struct cm_model_file *model;
     struct cm_str bytes;
-    bool is_adam = false;
+    bool is_known = false;
 
     if (cm_place_map(o->place, cm_str(name), &bytes, NULL)) {
         cm_saved_missing(saved,
@@ -256,14 +270,14 @@ static enum cm_status read_optimizer_model(struct ort *o)
     for (size_t n = 0; graph && n < graph->node.count; n++)
         for (size_t a = 0; a < graph->node.items[n].attribute.count; a++)
             if (set_from_attribute(saved, &graph->node.items[n].attribute.items[a], &is)) {
-                is_adam = true;
+                is_known = true;
                 saved->optimizer = graph->node.items[n].op_type;
             }
     if (isnan(saved->clip.limit))
         saved->clip = (struct cm_plan_clip){CM_CLIP_GLOBAL, 0};
-    if (!is_adam && !cm_ort_state(saved->rule, 0)) {
+    if (!is_known && !cm_ort_state(saved->rule, 0)) {
         saved->rule = cm_optimizer_stateless();
-        saved->optimizer = CM_STR("SGDOptimizerV2");
+        saved->optimizer = cm_str(cm_optimizer_rules[saved->rule].ort->name);
         is.momentum = is.weight_decay = 0;
     }
     for (size_t g = 0; g < saved->groups.count; g++) {
@@ -273,8 +287,8 @@ static enum cm_status read_optimizer_model(struct ort *o)
         *group = is;
         group->initial_lr = before.initial_lr;
         group->step_offset = before.step_offset;
-        group->decoupled = is_adam ? 1 : -1;
-        group->amsgrad = is_adam ? 0 : -1;
+        group->decoupled = is_known ? 1 : -1;
+        group->amsgrad = is_known ? 0 : -1;
     }
     return CM_OK;
 }

@@ -265,10 +265,10 @@ static enum cm_status take_all(struct cm_zero *zero)
         if (!zero->is_third)
             CM_TRY(cm_zero_add_masters(zero, module));
         CM_TRY(cm_zero_gather_optimizer(zero, config, optimizer));
-        CM_TRY(cm_torch_take_optimizer(zero->saved, optimizer, zero->err));
+        CM_TRY(cm_torch_take_optimizer(zero->saved, optimizer, -1, zero->err));
         take_clip(zero, config);
     } else if (cm_torch_is_optimizer(whole)) {
-        CM_TRY(cm_torch_take_optimizer(zero->saved, whole, zero->err));
+        CM_TRY(cm_torch_take_optimizer(zero->saved, whole, -1, zero->err));
         take_clip(zero, config);
     } else if (whole && whole->kind != CM_ITEM_NONE) {
         cm_saved_unknown(zero->saved, "the optimizer: expected one of PyTorch or of ZeRO");

@@ -3,6 +3,7 @@
 #include "convert/frameworks/torch/deepspeed.h"
 
 #include "base/number.h"
+#include "train/rules.h"
 
 /* ---- flat tensors ---- */
 
@@ -303,18 +304,36 @@ static enum cm_status state_of(struct cm_zero *zero, const struct cm_zero_parame
     return CM_OK;
 }
 
+/* The optimizer that a configuration names as its users do ("Adam", "adamw"), or by a class. */
+static const struct cm_optimizer_rule *named(struct cm_arena *arena, struct cm_str type,
+                                             const struct cm_optimizer_preset **preset)
+{
+    char *lower = cm_arena_alloc(arena, type.size + 1);
+
+    for (size_t i = 0; i < type.size; i++)
+        lower[i] = (char)(type.data[i] | (type.data[i] >= 'A' && type.data[i] <= 'Z' ? 32 : 0));
+    const struct cm_optimizer_rule *rule = cm_optimizer_find(cm_str(lower), preset);
+    for (size_t r = CM_RULE_UNKNOWN + 1; !rule && r < CM_RULES; r++)
+        for (const struct cm_optimizer_words *row = cm_optimizer_rules[r].torch; row->name; row++)
+            if (cm_str_is(type, row->name))
+                rule = &cm_optimizer_rules[r];
+    return rule;
+}
+
 /* Whether DeepSpeed's own Adam decouples weight decay: it does unless it is told not to. */
 static const struct cm_item *decoupled(struct cm_arena *arena, const struct cm_item *config)
 {
     const struct cm_item *mode = cm_item_path(config, "optimizer.params.adam_w_mode");
+    const struct cm_optimizer_preset *preset = NULL;
     struct cm_str type;
     bool on = true;
 
-    if (!cm_item_is_text(cm_item_path(config, "optimizer.type"), &type) ||
-        (!cm_str_is(type, "Adam") && !cm_str_is(type, "AdamW") && !cm_str_is(type, "FusedAdam") &&
-         !cm_str_is(type, "adam") && !cm_str_is(type, "adamw")))
+    if (!cm_item_is_text(cm_item_path(config, "optimizer.type"), &type))
         return NULL;
-    if (!cm_str_ends(type, "W") && !cm_str_ends(type, "w"))
+    const struct cm_optimizer_rule *rule = named(arena, type, &preset);
+    if (!rule || !rule->decoupled)
+        return NULL;
+    if (!preset || !(cm_optimizer_preset_says(preset, CM_LIKE_TORCH, "decoupled") > 0))
         (void)cm_item_is_bool(mode, &on);
     return cm_item_bool(arena, on);
 }

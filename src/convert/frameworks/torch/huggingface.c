@@ -179,20 +179,17 @@ static void take_arguments(struct cm_saved *saved, const struct cm_item *argumen
         saved->accumulate = number;
 }
 
-/* Adam and AdamW of older PyTorch cannot be told apart by their state; the arguments can. */
-static void settle_decay(struct cm_saved *saved, const struct cm_item *arguments)
+/* Adam and AdamW of older PyTorch cannot be told apart by their state; the arguments can: "adamw",
+ * "adamw_torch_fused". 1: weight decay is decoupled; -1: they do not say. */
+static int decoupled(const struct cm_item *arguments)
 {
     const struct cm_str name = word(cm_item_get(arguments, "optim"));
+    const char *end = name.size ? memchr(name.data, '_', name.size) : NULL;
+    const struct cm_optimizer_preset *preset = NULL;
 
-    if (!cm_optimizer_rules[saved->rule].decoupled || !cm_str_starts(name, "adamw"))
-        return;
-    saved->optimizer = cm_optimizer_title(saved->rule, true);
-    for (size_t i = 0; i < saved->groups.count; i++)
-        if (saved->groups.items[i].settings.decoupled < 0)
-            saved->groups.items[i].settings.decoupled = 1;
-    for (size_t i = saved->missing.count; i > 0; i--)
-        if (cm_str_starts(saved->missing.items[i - 1], "whether the optimizer is Adam or AdamW"))
-            saved->missing.items[i - 1] = saved->missing.items[--saved->missing.count];
+    (void)cm_optimizer_find((struct cm_str){name.data, end ? (size_t)(end - name.data) : name.size},
+                            &preset);
+    return preset && cm_optimizer_preset_says(preset, CM_LIKE_TORCH, "decoupled") > 0 ? 1 : -1;
 }
 
 /* ---- the folder ---- */
@@ -253,8 +250,9 @@ enum cm_status cm_huggingface_read_training(struct cm_saved_place *place, struct
     if (optimizer && !cm_torch_is_optimizer(optimizer))
         cm_saved_unknown(saved, "optimizer.pt is not a state of one of PyTorch's optimizers");
     else if (optimizer)
-        CM_TRY(cm_torch_take_optimizer(saved, optimizer, err));
-    settle_decay(saved, arguments);
+        CM_TRY(cm_torch_take_optimizer(saved, optimizer, decoupled(arguments), err));
+    if (decoupled(arguments) > 0 && cm_optimizer_rules[saved->rule].decoupled)
+        saved->optimizer = cm_optimizer_title(saved->rule, true);
     if (schedule && !take_named_schedule(saved, schedule, arguments, state))
         cm_torch_take_schedule(saved, schedule);
     if (!schedule && saved->has_optimizer)

@@ -101,7 +101,7 @@ enum cm_status cm_lightning_take(struct cm_saved *saved, const struct cm_item *t
     if (cm_item_is_int(cm_item_get(tree, "global_step"), &number) && number >= 0)
         saved->step = number;
     if (cm_item_count(optimizers))
-        CM_TRY(cm_torch_take_optimizer(saved, cm_item_at(optimizers, 0), err));
+        CM_TRY(cm_torch_take_optimizer(saved, cm_item_at(optimizers, 0), -1, err));
     if (cm_item_count(optimizers) > 1)
         cm_saved_missing(saved,
                          "which of %zu optimizers moves which weights: only the first was "

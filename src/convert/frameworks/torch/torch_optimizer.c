@@ -58,7 +58,9 @@ static int decoupled_by_order(const struct cm_item *group)
     return -1;
 }
 
-static struct cm_plan_group settings_of(const struct cm_item *group, enum cm_update_rule rule)
+/* otherwise: -1, or whether weight decay is decoupled where the group does not say. */
+static struct cm_plan_group settings_of(const struct cm_item *group, enum cm_update_rule rule,
+                                        int otherwise)
 {
     struct cm_plan_group out = cm_torch_settings(group, rule);
 
@@ -66,6 +68,8 @@ static struct cm_plan_group settings_of(const struct cm_item *group, enum cm_upd
         out.decoupled = out.weight_decay == 0 || !cm_optimizer_rules[rule].decoupled
                             ? 0
                             : decoupled_by_order(group);
+    if (out.decoupled < 0)
+        out.decoupled = otherwise;
     return out;
 }
 
@@ -341,7 +345,7 @@ static int64_t step_offset(const struct parameter *parameter, const struct cm_pl
 
 /* Groups whose weights have seen different numbers of steps are several here. */
 static void add_groups(struct cm_saved *saved, const struct cm_item *groups,
-                       const struct parameters *parameters)
+                       const struct parameters *parameters, int decoupled)
 {
     size_t at = 0;
 
@@ -350,7 +354,7 @@ static void add_groups(struct cm_saved *saved, const struct cm_item *groups,
             saved->step = parameters->items[i].step;
     for (size_t i = 0; i < cm_item_count(groups); i++) {
         const size_t first = saved->groups.count;
-        struct cm_plan_group settings = settings_of(cm_item_at(groups, i), saved->rule);
+        struct cm_plan_group settings = settings_of(cm_item_at(groups, i), saved->rule, decoupled);
 
         do {
             const bool is_one = at < parameters->count && parameters->items[at].group == i;
@@ -429,7 +433,7 @@ static void take_decay(struct cm_saved *saved)
 }
 
 enum cm_status cm_torch_take_optimizer(struct cm_saved *saved, const struct cm_item *optimizer,
-                                       struct cm_error *err)
+                                       int decoupled, struct cm_error *err)
 {
     const struct cm_item *groups = cm_item_get(optimizer, "param_groups");
     struct parameters parameters = {0};
@@ -441,7 +445,7 @@ enum cm_status cm_torch_take_optimizer(struct cm_saved *saved, const struct cm_i
     name_parameters(saved, groups, &parameters);
     for (size_t i = 0; i < parameters.count; i++)
         add_slots(saved, &parameters.items[i]);
-    add_groups(saved, groups, &parameters);
+    add_groups(saved, groups, &parameters, decoupled);
     mark_buffers(saved, &parameters);
     if (cm_torch_decay_key(saved->rule).size)
         take_decay(saved);

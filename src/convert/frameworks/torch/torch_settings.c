@@ -7,22 +7,6 @@
 
 /* ---- words ---- */
 
-/* "key=value", or "key", whose value is the key. */
-struct word {
-    struct cm_str key, value;
-};
-
-static bool next_word(const char **at, struct word *out)
-{
-    const char *text = *at ? *at : "";
-    const size_t size = strcspn(text, " "), key = strcspn(text, "= ");
-
-    out->key = (struct cm_str){text, key};
-    out->value = key < size ? (struct cm_str){text + key + 1, size - key - 1} : out->key;
-    *at = text + size + (text[size] == ' ');
-    return size > 0;
-}
-
 /* A setting that a word names. */
 struct member {
     const struct cm_group_field *field;
@@ -69,13 +53,13 @@ struct cm_plan_group cm_torch_settings(const struct cm_item *group, enum cm_upda
 {
     struct cm_plan_group out = CM_PLAN_GROUP;
     const char *at = cm_optimizer_rules[rule].torch_group;
-    struct word word;
+    struct cm_rule_word word;
     struct member member;
     char key[64];
 
     out.initial_lr = cm_item_get_real(group, "initial_lr", NAN);
     out.decoupled = 0;
-    while (next_word(&at, &word)) {
+    while (cm_rule_word_next(&at, &word)) {
         snprintf(key, sizeof key, "%.*s", CM_STR_FMT(word.key));
         const struct cm_item *item = cm_item_get(group, key);
         struct cm_str rest = word.value;
@@ -127,10 +111,10 @@ void cm_torch_put_settings(struct cm_arena *arena, const struct cm_saved *saved,
                            const struct cm_plan_group *settings, struct cm_item *group)
 {
     const char *at = cm_optimizer_rules[saved->rule].torch_group;
-    struct word word;
+    struct cm_rule_word word;
     struct member member;
 
-    while (next_word(&at, &word)) {
+    while (cm_rule_word_next(&at, &word)) {
         struct cm_str rest = word.value;
         struct cm_item *tuple = cm_item_new(arena, CM_ITEM_LIST);
         const struct cm_item *item = NULL;
@@ -159,9 +143,9 @@ void cm_torch_put_counts(struct cm_arena *arena, const struct cm_saved *saved,
                          const struct cm_plan_group *settings, int64_t step, struct cm_item *state)
 {
     const char *at = cm_optimizer_rules[saved->rule].torch_counts;
-    struct word word;
+    struct cm_rule_word word;
 
-    while (next_word(&at, &word)) {
+    while (cm_rule_word_next(&at, &word)) {
         const double number =
             cm_str_is(word.value, "step")
                 ? (double)step
@@ -173,9 +157,9 @@ void cm_torch_put_counts(struct cm_arena *arena, const struct cm_saved *saved,
 bool cm_torch_is_count(enum cm_update_rule rule, struct cm_str key)
 {
     const char *at = cm_optimizer_rules[rule].torch_counts;
-    struct word word;
+    struct cm_rule_word word;
 
-    while (next_word(&at, &word))
+    while (cm_rule_word_next(&at, &word))
         if (cm_str_equal(word.key, key))
             return true;
     return cm_str_is(key, "step");
@@ -186,9 +170,9 @@ bool cm_torch_is_count(enum cm_update_rule rule, struct cm_str key)
 struct cm_str cm_torch_decay_key(enum cm_update_rule rule)
 {
     const char *at = cm_optimizer_rules[rule].torch_group;
-    struct word word;
+    struct cm_rule_word word;
 
-    while (next_word(&at, &word))
+    while (cm_rule_word_next(&at, &word))
         if (cm_str_is(word.value, "schedule"))
             return word.key;
     return CM_STR_NONE;

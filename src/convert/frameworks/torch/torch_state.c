@@ -288,7 +288,7 @@ enum cm_status cm_torch_take_tree(struct cm_saved *saved, const struct cm_item *
     (void)look(found, tree, CM_STR(""), 0);
     CM_TRY(take_found_weights(found, err));
     if (found->n_optimizers)
-        CM_TRY(cm_torch_take_optimizer(saved, found->optimizers[0].item, err));
+        CM_TRY(cm_torch_take_optimizer(saved, found->optimizers[0].item, -1, err));
     if (found->n_schedules)
         cm_torch_take_schedule(saved, found->schedules[0].item);
     if (found->n_optimizers > 1)

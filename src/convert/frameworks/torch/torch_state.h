@@ -16,9 +16,10 @@ enum cm_status cm_torch_take_weights(struct cm_saved *saved, const struct cm_ite
 /* Adds groups and slots. Indices become names: by the order of the weights taken before, group by
  * group, the shapes of slots telling which may be which; where several ways are left, names that
  * end in bias or belong to norms part decayed groups from others; what stays open is said in
- * saved->missing ("which weights are in group 1: give their names with --set"). */
+ * saved->missing ("which weights are in group 1: give their names with --set"). decoupled: whether
+ * weight decay is, where the state does not say; -1: nothing else says it. */
 enum cm_status cm_torch_take_optimizer(struct cm_saved *saved, const struct cm_item *optimizer,
-                                       struct cm_error *err) CM_MUST_CHECK;
+                                       int decoupled, struct cm_error *err) CM_MUST_CHECK;
 /* The schedule, by the keys of its state, after the optimizer; saved->step, where something else
  * says it, is set before. LambdaLR: not known, unless somebody who knows (the Trainer's arguments)
  * says so later. */
