@@ -2,6 +2,8 @@
  * way is noted and the rest still looked at, so that the user hears of everything at once. */
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/node_order.h"
+#include "lower/lower.h"
+#include "lower/pass_table.h"
 #include "onnx/tensor_data.h"
 #include "train/trainer_parts.h"
 
@@ -345,16 +347,29 @@ static void make_program(struct plan *p, struct cm_program *program, const struc
         check_types(p, program);
 }
 
+/* The prepared step has been through the passes up to `patterns`; do these options ask for the same?
+ */
+static bool fits_prepared(const struct cm_trainer_options *o)
+{
+    const struct cm_pass_choice choice = {.with = o->with_passes, .without = o->without_passes};
+    const size_t last = cm_pass_find(&cm_lower_passes, CM_STR("patterns"));
+    bool same = !o->split;
+
+    for (size_t i = 0; i <= last; i++)
+        same = same && cm_pass_is_wanted(cm_pass_at(&cm_lower_passes, i), &choice);
+    return same;
+}
+
 static void plan_step(struct plan *p, size_t k, const struct cm_distinct_names *w)
 {
     struct cm_training_entry *entry = &p->trainer->entries[k];
     const size_t known = p->findings->total;
     const struct cm_trainer_options *o = &p->trainer->options;
-    const bool is_usual = !o->split && !o->without_passes && !o->with_passes;
     struct cm_cut cut = {.graph = NULL};
     struct cm_error err = {0};
 
-    if (o->prepared && is_usual && cm_prepared_step_graph(o->prepared->step, &cut.graph, &err)) {
+    if (o->prepared && fits_prepared(o) &&
+        cm_prepared_step_graph(o->prepared->step, &cut.graph, &err)) {
         cm_findings_add(p->findings, err.status, cm_str(entry->step.place), "%s", err.text);
         return;
     }

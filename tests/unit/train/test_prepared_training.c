@@ -89,11 +89,22 @@ static void same_state(const struct cm_trainer *a, const struct cm_trainer *b)
     }
 }
 
+/* How a trainer is made. */
+struct way {
+    bool split;
+    const char *without, *with; /* passes */
+};
+
 static struct cm_trainer *open_with(struct cm_arena *arena, struct cm_model_file *file,
-                                    const struct cm_prepared_training *made, bool split)
+                                    const struct cm_prepared_training *made, struct way way)
 {
-    const struct cm_trainer_options options = {
-        .threads = 1, .seed = 7, .check_finite = true, .split = split, .prepared = made};
+    const struct cm_trainer_options options = {.threads = 1,
+                                               .seed = 7,
+                                               .check_finite = true,
+                                               .split = way.split,
+                                               .without_passes = way.without,
+                                               .with_passes = way.with,
+                                               .prepared = made};
     struct cm_trainer *trainer = NULL;
     struct cm_error err = {0};
 
@@ -102,7 +113,7 @@ static struct cm_trainer *open_with(struct cm_arena *arena, struct cm_model_file
 }
 
 static struct cm_trainer *open_saved(struct cm_arena *arena, const struct cm_model_file *file,
-                                     bool split)
+                                     struct way way)
 {
     const char *path = case_path(arena, case_folder(arena), "prepared.onnx");
     struct cm_model_file *loaded;
@@ -110,15 +121,19 @@ static struct cm_trainer *open_saved(struct cm_arena *arena, const struct cm_mod
 
     CHECK_OK(cm_model_save(file, path, NULL, NULL, &err), &err);
     CHECK_OK(cm_model_open(arena, path, NULL, &loaded, &err), &err);
-    return open_with(arena, loaded, NULL, split);
+    return open_with(arena, loaded, NULL, way);
 }
 
 struct variant {
     const char *loss, *optimizer;
-    bool split;
+    struct way way;
 };
 static const struct variant variants[] = {
-    {"mse", "adamw", false}, {"mse", "sgd", true}, {"cross-entropy", "momentum", false}};
+    {"mse", "adamw", {false, NULL, NULL}},
+    {"mse", "sgd", {true, NULL, NULL}},
+    {"cross-entropy", "momentum", {false, NULL, NULL}},
+    {"cross-entropy", "adam", {false, "transposes,merge", "recompute"}},
+    {"mse", "adam", {false, "patterns", NULL}}};
 static size_t at_model;
 static const struct variant *at_variant;
 
@@ -133,8 +148,8 @@ static void trains_alike(struct cm_arena *arena)
     options.clip_norm = 1;
     options.warmup = 2;
     CHECK_OK(cm_prepare(arena, file, &options, &report, &err), &err);
-    struct cm_trainer *saved = open_saved(arena, file, v->split);
-    struct cm_trainer *made = open_with(arena, file, report.made, v->split);
+    struct cm_trainer *saved = open_saved(arena, file, v->way);
+    struct cm_trainer *made = open_with(arena, file, report.made, v->way);
     CHECK(made->entries[0].graph->module == report.made->inference->module);
     run(arena, saved, STEPS);
     run(arena, made, STEPS);
@@ -158,12 +173,14 @@ void test_prepared_training__the_update_of_every_optimizer_is_that_of_the_file(v
     at_model = 0;
     for (size_t rule = CM_RULE_UNKNOWN + 1; rule < CM_RULES; rule++)
         for (const struct cm_optimizer_preset *p = cm_optimizer_rules[rule].presets; p->name; p++) {
-            at_variant = &(const struct variant){"mse", p->name, false};
+            at_variant = &(const struct variant){"mse", p->name, {false, NULL, NULL}};
             check_in_arena(trains_alike);
         }
 }
 
 /* ---- how often ---- */
+
+static struct way counted;
 
 static void counts(struct cm_arena *arena)
 {
@@ -177,7 +194,7 @@ static void counts(struct cm_arena *arena)
         const struct cm_module_counts *seen = cm_module_counts(report.made->inference->module);
         CHECK_INT(seen->imports, 1);
         CHECK_INT(seen->derivatives, 1);
-        struct cm_trainer *trainer = open_with(arena, file, report.made, false);
+        struct cm_trainer *trainer = open_with(arena, file, report.made, counted);
         run(arena, trainer, 1);
         CHECK(trainer->entries[0].step.graph->module == report.made->inference->module);
         CHECK(trainer->entries[0].initialization.graph->module == report.made->inference->module);
@@ -189,7 +206,12 @@ static void counts(struct cm_arena *arena)
 
 void test_prepared_training__a_file_is_imported_and_differentiated_once_until_the_first_step(void)
 {
-    check_in_arena(counts);
+    static const struct way ways[] = {{false, NULL, NULL}, {false, "regions", "recompute"}};
+
+    for (size_t i = 0; i < CM_COUNT(ways); i++) {
+        counted = ways[i];
+        check_in_arena(counts);
+    }
 }
 
 /* ---- passes ---- */
