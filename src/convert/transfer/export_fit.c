@@ -76,7 +76,7 @@ static bool any_coupled_decay(const struct cm_saved *saved)
 static const char *obstacle(const struct cm_saved *saved, enum cm_arithmetic to)
 {
     const enum cm_arithmetic from = saved->arithmetic;
-    const bool moves_on = any_momentum(saved);
+    const bool moves_on = any_momentum(saved), holds_most = any_amsgrad(saved);
 
     if (saved->rule == CM_RULE_UNKNOWN)
         return "its arithmetic is not known";
@@ -85,10 +85,11 @@ static const char *obstacle(const struct cm_saved *saved, enum cm_arithmetic to)
             return cm_arena_printf(saved->arena, "it has %s only",
                                    cm_optimizer_list(saved->arena, CM_LIKE_ORT))
                 .data;
-        if (any_amsgrad(saved))
-            return "its AdamW has no amsgrad";
-        if (moves_on)
-            return "its SGD has no momentum";
+        if (holds_most || moves_on)
+            return cm_arena_printf(saved->arena, "its %.*s has no %s",
+                                   CM_STR_FMT(cm_optimizer_title(saved->rule, true)),
+                                   holds_most ? "amsgrad" : "momentum")
+                .data;
         if (any_coupled_decay(saved))
             return "it has no weight decay that goes through the gradient";
     }
@@ -98,7 +99,7 @@ static const char *obstacle(const struct cm_saved *saved, enum cm_arithmetic to)
         return "it has no such optimizer, or one with other states";
     if (moves_on && (from == CM_LIKE_KERAS || to == CM_LIKE_KERAS))
         return "the velocity of Keras has the learning rate in it, that of others has not";
-    if (any_amsgrad(saved) && (from == CM_LIKE_OPTAX || to == CM_LIKE_OPTAX))
+    if (holds_most && (from == CM_LIKE_OPTAX || to == CM_LIKE_OPTAX))
         return "optax takes amsgrad's maximum after the bias correction, others before";
     if (any_coupled_decay(saved) && to == CM_LIKE_KERAS)
         return "the weight decay of Keras does not go through the gradient";

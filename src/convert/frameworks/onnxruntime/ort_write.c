@@ -287,9 +287,11 @@ static enum cm_status check_optimizer(const struct cm_saved *saved, struct cm_er
     if (saved->has_optimizer && !cm_ort_state(saved->rule, 0) &&
         !(cm_optimizer_rules[saved->rule].defaults[CM_LIKE_ORT] && saved->groups.count &&
           !(saved->groups.items[0].settings.momentum > 0)))
-        return cm_fail(err, CM_UNSUPPORTED,
-                       "ONNX Runtime trains with Adam, or SGD without momentum; give "
-                       "--weights-only to leave the optimizer out");
+        return cm_fail(
+            err, CM_UNSUPPORTED,
+            "ONNX Runtime trains with %s, without momentum; give --weights-only to leave "
+            "the optimizer out",
+            cm_optimizer_list(saved->arena, CM_LIKE_ORT));
     return CM_OK;
 }
 

@@ -452,9 +452,10 @@ enum cm_status cm_torch_take_optimizer(struct cm_saved *saved, const struct cm_i
     for (size_t i = 0; i < saved->groups.count; i++) {
         if (saved->groups.items[i].settings.decoupled < 0) {
             cm_saved_missing(saved,
-                             "whether the optimizer is Adam or AdamW: group %zu has weight "
-                             "decay, and does not say whether it is decoupled",
-                             i);
+                             "whether the optimizer is %.*s or %.*s: group %zu has weight decay, "
+                             "and does not say whether it is decoupled",
+                             CM_STR_FMT(cm_optimizer_title(saved->rule, false)),
+                             CM_STR_FMT(cm_optimizer_title(saved->rule, true)), i);
             break;
         }
     }
