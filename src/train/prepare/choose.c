@@ -114,6 +114,7 @@ static void consider(struct cm_preparation *p, struct cm_trainables *list,
     list->frozen += frozen;
     if (candidate.is_constant && (!is_float || (tensor->dims.count == 0 && !named)))
         return; /* a number somebody wrote down, not a weight */
+    candidate.has_no_gradient = named && !is_float;
     if (!is_float)
         reason = named ? "it holds integers, which have no gradient" : "it holds no floats";
     else if (p->options->plan && !named)
@@ -460,7 +461,8 @@ enum cm_status cm_trainables_follow(struct cm_preparation *p)
 
         if (!candidate->trained)
             continue;
-        if (grads[x++])
+        candidate->has_no_gradient = !grads[x++];
+        if (!candidate->has_no_gradient)
             candidate->reason = reason_to_train(p, candidate);
         else
             leave(candidate, list->is_quantized ? "no gradient reaches it through quantized values"
@@ -494,8 +496,7 @@ static void tell_of_named(struct cm_preparation *p, const struct cm_trainables *
                                 CM_STR_FMT(candidate->name), candidate->reason);
             continue;
         }
-        if (!cm_str_starts(cm_str(candidate->reason), "it holds integers") &&
-            !cm_str_starts(cm_str(candidate->reason), "no gradient reaches it"))
+        if (!candidate->has_no_gradient)
             continue;
         if (trains) /* an expression that means the weights may match more than them */
             cm_preparation_note(p, "'%.*s' is not trained: %s", CM_STR_FMT(candidate->name),

@@ -21,6 +21,7 @@ struct cm_trainable {
     bool trained;
     bool is_learned; /* a layer reads it as something it learns */
     bool is_applied; /* or it is added, multiplied or the like, to something that is not learned */
+    bool has_no_gradient;
     const char *reason; /* why it is, or is not, trained */
     const char *use;    /* how the graph reads it, for the reason; NULL: it does not */
     enum cm_recorded recorded;
