@@ -53,6 +53,13 @@ class LengthTest(FitCase):
         self.assertEqual(trainer.fit(self.data, epochs=0), {})
         self.assertEqual(trainer.steps, 14)
 
+    def test_all_that_is_wrong_is_a_list_of_findings(self):
+        trainer = self.trainer()
+        with self.assertRaises(cameo.ArgumentError) as caught:
+            trainer.fit(self.data, epochs=1, steps=2, patience=3, resume=True)
+        self.assertEqual([row.rule for row in caught.exception.findings], ["train"] * 3)
+        self.assertIn("resume needs a folder for checkpoints (checkpoint)", caught.exception.problems)
+
     def test_wrong_arguments(self):
         trainer = self.trainer()
         for options in ({"epochs": -1}, {"epochs": 2**70}, {"epochs": 1.5}, {"steps": 0}, {"batch_size": 0}, {"last": "none"}, {"patience": 0},
