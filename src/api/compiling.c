@@ -11,6 +11,7 @@
 #include "graph/import.h"
 #include "lower/lower.h"
 #include "mlir/toolchain/open.h"
+#include "train/step.h"
 
 /* ---- what is asked for ---- */
 
@@ -130,29 +131,23 @@ static enum cm_status next_step(struct cm_api_compile *c, const char *what)
     return CM_OK;
 }
 
-/* What code is made of: the model or its training step. */
-static const struct cameo_model *compiled_model(const struct cm_api_compile *c)
-{
-    return c->step ? c->step : c->model;
-}
-
 /* Outputs are called what the model calls them: the value behind one may be a constant by now, or
  * stand for two. */
-static enum cm_status name_outputs(struct cm_api_compile *c, struct cm_arena *arena)
+static enum cm_status name_outputs(struct cm_api_compile *c, const struct cm_str *names,
+                                   size_t n_names, struct cm_arena *arena)
 {
     const size_t count = c->program.n_outputs;
-    const struct cameo_model *from = compiled_model(c);
     struct cm_mlir_port *ports = CM_NEW_ARRAY(arena, struct cm_mlir_port, count);
 
-    if (count != from->summary.output_count)
+    if (count != n_names)
         return cm_fail(&c->err, CM_BAD_MODEL, "the program has %zu outputs, not %zu", count,
-                       from->summary.output_count);
+                       n_names);
     if (!count)
         return cm_fail(&c->err, CM_UNSUPPORTED,
                        "the model has no outputs: there is nothing to run");
     for (size_t i = 0; i < count; i++) {
         ports[i] = c->program.outputs[i];
-        ports[i].name = cm_str(from->outputs[i].name.data);
+        ports[i].name = names[i];
         for (size_t k = 0; k < c->program.n_inputs; k++)
             if (cm_str_equal(ports[i].name, c->program.inputs[k].name))
                 return cm_fail(&c->err, CM_UNSUPPORTED,
@@ -164,34 +159,49 @@ static enum cm_status name_outputs(struct cm_api_compile *c, struct cm_arena *ar
     return CM_OK;
 }
 
+/* What code is made of: the model or its training step. */
+static enum cm_status make_graph(struct cm_api_compile *c, struct cm_arena *arena,
+                                 struct cm_findings *findings, struct cm_graph **out)
+{
+    /* Weights that old files list as inputs are weights all the same. */
+    const struct cm_import_options import = {
+        .constant_defaults = true, .ranks_only = true, .findings = findings};
+    struct cm_model_file *file = c->model->file;
+    const struct cm_registry *registry = cm_api_operators(NULL, file);
+
+    if (c->options.train_step) {
+        CM_TRY(cm_api_today(file, arena, &file, &c->err));
+        return cm_step_graph(arena, file, out, &c->err);
+    }
+    if (!registry)
+        return cm_fail(&c->err, CM_NO_MEMORY, "no memory for the operators");
+    const struct cm_module_options options = {.registry = registry, .files = file->files};
+    return cm_lower_import_as(cm_module_new(arena, &options), &file->model, &import, out, &c->err);
+}
+
 static enum cm_status make_program(struct cm_api_compile *c, struct cm_arena *arena)
 {
-    const struct cm_model_file *file = compiled_model(c)->file;
     struct cm_findings findings = {
         .arena = arena, .rule = "compile", .what = "the model cannot be compiled"};
     struct cm_api_origins origins;
     const struct cm_lower_options lower = {
         .table = &cm_compile_passes, .pass = {.keeps = cm_mlir_takes_whole, .findings = &findings}};
-    /* Weights that old files list as inputs are weights all the same. */
-    const struct cm_import_options import = {
-        .constant_defaults = true, .ranks_only = true, .findings = &findings};
     struct cm_mlir_lower_options options = {.is_pure = c->options.pure,
                                             .keeps_weights =
                                                 c->options.weights != CAMEO_WEIGHTS_INSIDE,
                                             .findings = &findings,
                                             .origin = cm_api_origin,
                                             .origin_arg = &origins};
-    const struct cm_registry *registry = cm_api_operators(NULL, file);
-    struct cm_graph *graph;
+    struct cm_graph *graph = NULL;
 
     options.n_entries = cm_api_step_entries(c, arena, &options.entries);
-    if (!registry)
-        return cm_fail(&c->err, CM_NO_MEMORY, "no memory for the operators");
-    const struct cm_module_options module_options = {.registry = registry, .files = file->files};
-    struct cm_module *module = cm_module_new(arena, &module_options);
     cm_api_list_origins(&origins, &c->model->file->model, arena);
     CM_TRY(next_step(c, "lowering to linalg"));
-    enum cm_status status = cm_lower_import_as(module, &file->model, &import, &graph, &c->err);
+    enum cm_status status = make_graph(c, arena, &findings, &graph);
+    const size_t n_names = status == CM_OK ? graph->n_outputs : 0;
+    struct cm_str *names = CM_NEW_ARRAY(arena, struct cm_str, n_names);
+    for (size_t i = 0; i < n_names; i++)
+        names[i] = cm_value_get(graph->module, graph->outputs[i].value)->name;
     if (status == CM_OK)
         status = cm_lower_graph(graph, &lower, &c->err);
     if (status == CM_OK)
@@ -199,7 +209,7 @@ static enum cm_status make_program(struct cm_api_compile *c, struct cm_arena *ar
     if (status && findings.violations)
         return cm_api_refuse(c->model, &findings, c->options.findings, &c->err);
     CM_TRY(status);
-    return name_outputs(c, arena);
+    return name_outputs(c, names, n_names, arena);
 }
 
 /* ---- the whole ---- */
@@ -244,16 +254,6 @@ static enum cm_status taken(struct cm_api_compile *c, enum cameo_status status,
                               : cm_fail(&c->err, (enum cm_status)status, "%.1000s", err->message);
 }
 
-static enum cm_status make_step(struct cm_api_compile *c)
-{
-    struct cameo_error err;
-
-    if (!c->options.train_step)
-        return CM_OK;
-    CM_TRY(taken(c, cameo_model_step(c->model, false, &c->step, &err), &err));
-    return cm_api_begin_state(c);
-}
-
 /* The dialect is a form of models, so it is saved like one. */
 static enum cm_status write_dialect(struct cm_api_compile *c, const struct cameo_model *model)
 {
@@ -270,11 +270,20 @@ static enum cm_status write_dialect(struct cm_api_compile *c, const struct cameo
     return c->wants_report ? cm_api_compile_report(c, &produced) : CM_OK;
 }
 
-/* As a model: of core operators alone, where code takes some others whole. */
-static enum cm_status write_core(struct cm_api_compile *c)
+/* As a model: as it is, or of core operators alone, where code takes some others whole. */
+static enum cm_status write_model(struct cm_api_compile *c)
 {
+    const struct cameo_model *model = c->model;
+    struct cameo_error err;
+
+    if (c->options.train_step) {
+        CM_TRY(taken(c, cameo_model_step(c->model, false, &c->step, &err), &err));
+        model = c->step;
+    }
+    if (c->emit == CAMEO_EMIT_ONNX)
+        return write_dialect(c, model);
     CM_TRY(next_step(c, "expanding to core operators"));
-    CM_TRY(cm_api_expand_core(compiled_model(c), &c->core, c->options.findings, &c->err));
+    CM_TRY(cm_api_expand_core(model, &c->core, c->options.findings, &c->err));
     return write_dialect(c, c->core);
 }
 
@@ -282,15 +291,11 @@ static enum cm_status compile(struct cm_api_compile *c, const struct cameo_compi
 {
     CM_TRY(check_options(c, options));
     CM_TRY(cm_guarded(0, &c->err, check_tools, c));
-    if (c->emit == CAMEO_EMIT_ONNX && !c->options.train_step)
-        return write_dialect(c, c->model);
-    CM_TRY(make_step(c));
-    if (c->emit == CAMEO_EMIT_ONNX)
-        return write_dialect(c, c->step);
-    if (c->emit == CAMEO_EMIT_CORE)
-        return write_core(c);
-    return cm_api_about(c->model, cm_api_locked(compiled_model(c), compile_guarded, c, &c->err),
-                        &c->err);
+    if (c->emit <= CAMEO_EMIT_CORE)
+        return write_model(c);
+    if (c->options.train_step)
+        CM_TRY(cm_api_begin_state(c));
+    return cm_api_about(c->model, cm_api_locked(c->model, compile_guarded, c, &c->err), &c->err);
 }
 
 enum cameo_status cameo_model_compile(const struct cameo_model *model,

@@ -120,8 +120,8 @@ struct cm_optimizer_rule {
     /* The scalars of a state that count steps, or follow from their number: "step eta=eta", with
      * the result of `numbers` after "=". NULL: none. */
     const char *torch_counts;
-    /* Operators of ONNX Runtime's optimizer models, with attributes and the settings they are, the
-     * first of which tells the optimizer: "adam_mode alpha=beta1". */
+    /* Operators of ONNX Runtime's optimizer models, with attributes and the settings they are; the
+     * first attribute tells the optimizer: "adam_mode alpha=beta1". */
     const struct cm_optimizer_words *ort;
     const struct cm_optimizer_keras *keras;
     /* Its slots in the order in which Keras stores them, with the list that has them: "m/_ms+v/_vs

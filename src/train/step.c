@@ -229,20 +229,36 @@ static enum cm_status begin(struct step *s, const struct cm_module_options *opti
     return CM_OK;
 }
 
+static enum cm_status build(struct step *s, const struct cm_model_file *file)
+{
+    const struct cm_module_options module = {.files = file->files, .registry = file->registry};
+
+    CM_TRY(begin(s, &module));
+    s->graph = cm_graph_new(s->module, NULL, CM_STR("step"));
+    s->now = CM_NEW_ARRAY(s->arena, cm_value, s->variables.names.count);
+    s->written = CM_NEW_ARRAY(s->arena, bool, s->variables.names.count);
+    for (size_t k = 0; k < file->model.training_info.count; k++)
+        CM_TRY(add_entry(s, k));
+    return set_outputs(s);
+}
+
+enum cm_status cm_step_graph(struct cm_arena *arena, const struct cm_model_file *file,
+                             struct cm_graph **out, struct cm_error *err)
+{
+    struct step s = {.arena = arena, .model = &file->model, .err = err};
+
+    CM_TRY(build(&s, file));
+    *out = s.graph;
+    return CM_OK;
+}
+
 enum cm_status cm_step_model(struct cm_arena *arena, const struct cm_model_file *file,
                              const struct cm_step_options *options, struct cm_model_file **out,
                              struct cm_error *err)
 {
     struct step s = {.arena = arena, .model = &file->model, .err = err};
-    const struct cm_module_options module = {.files = file->files, .registry = file->registry};
 
-    CM_TRY(begin(&s, &module));
-    s.graph = cm_graph_new(s.module, NULL, CM_STR("step"));
-    s.now = CM_NEW_ARRAY(arena, cm_value, s.variables.names.count);
-    s.written = CM_NEW_ARRAY(arena, bool, s.variables.names.count);
-    for (size_t k = 0; k < file->model.training_info.count; k++)
-        CM_TRY(add_entry(&s, k));
-    CM_TRY(set_outputs(&s));
+    CM_TRY(build(&s, file));
     return write(&s, file, options->portable, out);
 }
 

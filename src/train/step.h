@@ -6,6 +6,8 @@
 
 #include "onnx/model_file.h"
 
+struct cm_graph;
+
 struct cm_step_options {
     bool portable; /* neither ai.cameo nor ai.onnx.preview.* is left; what random nodes draw becomes
                       an input */
@@ -16,6 +18,10 @@ struct cm_step_options {
 enum cm_status cm_step_model(struct cm_arena *arena, const struct cm_model_file *file,
                              const struct cm_step_options *options, struct cm_model_file **out,
                              struct cm_error *err) CM_MUST_CHECK;
+
+/* The graph of that model, in a module of its own in arena. */
+enum cm_status cm_step_graph(struct cm_arena *arena, const struct cm_model_file *file,
+                             struct cm_graph **out, struct cm_error *err) CM_MUST_CHECK;
 
 /* The model with the derivatives of the sum of value `of` by values `wrt` as further outputs,
  * "gradient.<name>"; initializers among wrt become inputs. */

@@ -347,7 +347,8 @@ static void make_program(struct plan *p, struct cm_program *program, const struc
         check_types(p, program);
 }
 
-/* The prepared step has been through the passes up to `patterns`; do these options ask for the same?
+/* The prepared step has been through the passes up to `patterns`; do these options ask for the
+ * same?
  */
 static bool fits_prepared(const struct cm_trainer_options *o)
 {
