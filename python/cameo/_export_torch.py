@@ -116,19 +116,27 @@ def _example_target(loss: Any, prediction: torch.Tensor) -> torch.Tensor | None:
     return None
 
 
-def _loss_file(loss: Any, prediction: torch.Tensor, target: torch.Tensor | None, path: str) -> str:
+def loss_file(loss: Any, prediction: torch.Tensor, target: torch.Tensor | None, path: str) -> str:
     """Exports a loss as a model of two inputs."""
     target = _example_target(loss, prediction) if target is None else target
     if target is None:
-        raise _cameo.ArgumentError(f"the loss {_called(loss)} is not one of the library's, so it is exported as a graph: give "
+        raise _cameo.ArgumentError(f"the loss {called(loss)} is not one of the library's, so it is exported as a graph: give "
                                    "example_target=, a tensor such as the loss takes")
     if _has_soft_labels(loss, target):
         applied = functools.partial(_soft_cross_entropy, loss)
     else:
         applied = loss
     auto = [{axis: torch.export.Dim.AUTO for axis in range(tensor.dim())} for tensor in (prediction, target)]
-    _export(_Applied(applied), (prediction, target), {}, tuple(auto), path, f"the loss {_called(loss)}",
-            input_names=["prediction", "target"], output_names=["loss"])
+    export(_Applied(applied), (prediction, target), {}, tuple(auto), path, f"the loss {called(loss)}",
+           input_names=["prediction", "target"], output_names=["loss"])
+    made = load(path)
+    for x, y in ((prediction, target), twice((prediction, target))):  # sizes may have become constants
+        with torch.no_grad():
+            wanted = _on_cpu(applied(x, y)).double().mean().item()
+        got = float(made.run(None, {"prediction": _on_cpu(x).numpy(), "target": _on_cpu(y).numpy()})["loss"].mean())
+        if not abs(got - wanted) <= 1e-3 * max(abs(wanted), 1e-3) and wanted == wanted:
+            raise _cameo.UnsupportedError(f"PyTorch's exporter wrote a loss {called(loss)} that computes something else: "
+                                          f"{got:.6g} of a batch of {len(x)}, where PyTorch computes {wanted:.6g}")
     return path
 
 
@@ -148,13 +156,13 @@ def _soft_cross_entropy(loss: nn.CrossEntropyLoss, prediction: torch.Tensor, tar
     return {"mean": torch.mean, "sum": torch.sum, "none": torch.clone}[loss.reduction](each)
 
 
-def _ends_with(model: Model, output: str | None, operator: str) -> bool:
+def ends_with(model: Model, output: str | None, operator: str) -> bool:
     """Does the network itself end with what the loss contains? PyTorch applies both, the library's loss one."""
     names = [info.name for info in model.outputs if output is None or info.name == output]
     return any(last_operator(model.nodes, name) == operator for name in names)
 
 
-def _results(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
+def results(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
     """What the network computes of the example in evaluation."""
     modes = {part: part.training for part in module.modules()}
     module.eval()
@@ -169,16 +177,15 @@ def _results(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 def _prediction(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], model: Model,
                 output: str | None) -> torch.Tensor:
     """What the loss reads, for the example."""
-    results = _results(module, args, kwargs)
     names = [info.name for info in model.outputs]
-    floats = [x for name, x in zip(names, results)
+    floats = [x for name, x in zip(names, results(module, args, kwargs))
               if (name == output if output is not None else x.is_floating_point())]
     if len(floats) != 1:
         raise _cameo.ArgumentError(f"output is {output!r}, expected one of {', '.join(map(repr, names))}")
     return floats[0]
 
 
-def _called(thing: Any) -> str:
+def called(thing: Any) -> str:
     return getattr(thing, "__name__", None) or type(thing).__name__
 
 
@@ -226,7 +233,7 @@ def _has_statistics(part: nn.Module) -> bool:
 
 
 @contextlib.contextmanager
-def _training_form(module: nn.Module) -> Iterator[None]:
+def training_form(module: nn.Module) -> Iterator[None]:
     """The network as it trains, for the exporter: Dropout is there. BatchNormalization has its running statistics; the
     library's training step switches it to those of the batch."""
     modes = {part: part.training for part in module.modules()}
@@ -261,7 +268,7 @@ def _quiet() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def _export(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, path: str, what: str,
+def export(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, path: str, what: str,
             **options: Any) -> None:
     """Writes a module as PyTorch's exporter does, without its optimizer, which would fold parameters."""
     try:
@@ -278,18 +285,24 @@ def _export(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], sh
         raise _cameo.UnsupportedError(f"PyTorch's exporter does not take {what}: {said[:500]}") from error
 
 
-def _examples(inputs: Any, repeat: bool) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def twice(tree: Any) -> Any:
+    """The same with a batch of twice the size: axis 0 of tensors that have the same size there as the first."""
+    flat = [x for x in torch.utils._pytree.tree_leaves(tree) if isinstance(x, torch.Tensor) and x.dim()]
+    return torch.utils._pytree.tree_map_only(
+        torch.Tensor, lambda x: torch.cat([x, x]) if x.dim() and x.shape[0] == flat[0].shape[0] else x, tree)
+
+
+def examples(inputs: Any, repeat: bool) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Arguments of forward. A batch of 1 is repeated: the exporter writes a size of 1 as a constant."""
     args, kwargs = ((), dict(inputs)) if isinstance(inputs, Mapping) else (inputs, {})
     args = tuple(args) if isinstance(args, (tuple, list)) else (args,)
     tensors = [x for x in (*args, *kwargs.values()) if isinstance(x, torch.Tensor) and x.dim()]
     if repeat and tensors and all(x.shape[0] == 1 for x in tensors):
-        args, kwargs = torch.utils._pytree.tree_map_only(torch.Tensor, lambda x: torch.cat([x, x]) if x.dim() else x,
-                                                         (args, kwargs))
+        args, kwargs = twice((args, kwargs))
     return args, kwargs
 
 
-def _batch_shapes(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def batch_shapes(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """dynamic_shapes of torch.export with one open batch dimension, axis 0 of the inputs that have the same size there as the
     first."""
     import inspect
@@ -384,14 +397,14 @@ def _on_cpu(tree: Any) -> Any:
 # ---- the result ----
 
 
-def _compare(model: Model, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def compare(model: Model, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Refuses a model that computes something else of the example than the network does, in evaluation."""
     given = [x for x in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
     names = [info.name for info in model.inputs if not info.has_default]
     if len(given) != len(names):
         return  # the exporter left out what the network does not read
     made = model.run(None, dict(zip(names, (_on_cpu(x).numpy() for x in given))))
-    for (name, got), wanted in zip(made.items(), map(_on_cpu, _results(module, args, kwargs))):
+    for (name, got), wanted in zip(made.items(), map(_on_cpu, results(module, args, kwargs))):
         found = torch.as_tensor(got)
         scale = wanted.double().abs().max().item() if wanted.numel() else 0.0
         if found.shape == wanted.shape and torch.allclose(found.double(), wanted.double(), 1e-2, 1e-3 * scale, equal_nan=True):
@@ -424,12 +437,21 @@ def _checkpoint(folder: str, module: nn.Module, state: dict[str, Any], scheduler
     return path
 
 
-def _refuse(problems: list[str]) -> None:
+def refuse(problems: list[str]) -> None:
     if len(problems) == 1:
         raise _cameo.UnsupportedError(f"the training cannot be exported: {problems[0]}")
     if problems:
         raise _cameo.UnsupportedError(f"the training cannot be exported, for {len(problems)} reasons:\n  "
                                       + "\n  ".join(problems))
+
+
+def with_training(model: Model, checkpoint: str, partial: bool, settings: Mapping[str, Any],
+                  options: dict[str, Any]) -> None:
+    """Imports a checkpoint; an error has all that the checkpoint lacks."""
+    try:
+        import_checkpoint(model, checkpoint, False, partial, None, settings or None, options)
+    except _cameo.Error as error:
+        raise _with_reasons(error, Checkpoint(checkpoint).missing) from None
 
 
 def _with_reasons(error: Any, missing: list[str]) -> Any:
@@ -510,37 +532,34 @@ def export_training(module: nn.Module, inputs: Any, loss: Any, optimizer: torch.
     known = (loss, {}) if isinstance(loss, str) else _known_loss(loss)
     if known is None and not callable(loss):
         raise _cameo.ArgumentError(f"loss is a {type(loss).__name__}, expected a module, a function or a name")
-    _refuse(problems)
+    refuse(problems)
 
     said: dict[str, Any] = dict(settings or {})
     for key, value in (("clip_norm", clip_norm), ("clip_value", clip_value), ("rates", rates)):
         if value is not None:
             said.setdefault(key, value)
-    args, kwargs = _examples(inputs, dynamic_shapes is None)
+    args, kwargs = examples(inputs, dynamic_shapes is None)
     with tempfile.TemporaryDirectory() as folder:
         file = os.path.join(folder, "model.onnx")
-        shapes = _batch_shapes(module, args, kwargs) if dynamic_shapes is None else dynamic_shapes
-        with _training_form(module):
-            _export(module, args, kwargs, shapes, file, f"the network {_called(module)}", input_names=input_names,
+        shapes = batch_shapes(module, args, kwargs) if dynamic_shapes is None else dynamic_shapes
+        with training_form(module):
+            export(module, args, kwargs, shapes, file, f"the network {called(module)}", input_names=input_names,
                     output_names=output_names, opset_version=opset_version)
         model = load(file)
-        if known and known[0] in _CONTAINED and not isinstance(loss, str) and _ends_with(model, output, _CONTAINED[known[0]]):
+        if known and known[0] in _CONTAINED and not isinstance(loss, str) and ends_with(model, output, _CONTAINED[known[0]]):
             known = None  # PyTorch applies it twice
         if known is None or not isinstance(loss, str) and _has_soft_labels(loss, example_target):
-            known = _loss_file(loss, _prediction(module, args, kwargs, model, output), example_target,
+            known = loss_file(loss, _prediction(module, args, kwargs, model, output), example_target,
                                os.path.join(folder, "loss.onnx")), {}
         checkpoint = _checkpoint(folder, module, state, None if rates else scheduler, warmup)
-        options = {"loss": known[0], "output": output, "target": target, "accumulate": accumulate, **known[1]}
-        try:
-            import_checkpoint(model, checkpoint, False, partial, None, said or None, options)
-        except _cameo.Error as error:
-            raise _with_reasons(error, Checkpoint(checkpoint).missing) from None
+        with_training(model, checkpoint, partial, said,
+                      {"loss": known[0], "output": output, "target": target, "accumulate": accumulate, **known[1]})
         if check:
-            _compare(model, module, args, kwargs)
-        return _kept(model, path)
+            compare(model, module, *((args, kwargs) if dynamic_shapes is not None else twice((args, kwargs))))
+        return kept(model, path)
 
 
-def _kept(model: Model, path: str | os.PathLike[str] | None) -> Model:
+def kept(model: Model, path: str | os.PathLike[str] | None) -> Model:
     """The model, which no longer needs files of the temporary folder."""
     report = model.report
     if path is None:

@@ -536,6 +536,12 @@ class Refusals(unittest.TestCase):
         self.refused("loss is a int", loss=3)
         self.refused("no loss 'mean'|'mean'", loss="mean")
 
+    def test_a_loss_that_the_exporter_writes_wrong(self):
+        def each(x, y):
+            return F.nll_loss(torch.log_softmax(x, 1), y, reduction="none").sum() / 4
+
+        self.refused("a loss each that computes something else", loss=each, example_target=torch.zeros(4, dtype=torch.int64))
+
     def test_what_the_exporter_does_not_take(self):
         class Net(Mlp):
             def forward(self, x):
