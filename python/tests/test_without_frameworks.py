@@ -5,7 +5,7 @@ import unittest
 
 from test_package import run_python
 
-FRAMEWORKS = {"torch": ("torch", "PyTorch")}
+FRAMEWORKS = {"torch": ("torch", "PyTorch"), "keras": ("keras", "Keras")}
 WITHOUT = """
 import sys
 class Hidden:
