@@ -28,7 +28,7 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TESTS = os.path.join(ROOT, "python", "tests")
 # What may not be installed: modules and tests that import it are skipped then, and so are these pages.
-OPTIONAL = {"torch", "keras", "sklearn", "onnx", "onnxruntime", "tensorboard", "mypy"}
+OPTIONAL = {"torch", "keras", "jax", "sklearn", "onnx", "onnxruntime", "tensorboard", "mypy"}
 PAGES = {"python-torch.md": "torch", "python-sklearn.md": "sklearn", "backend.md": "onnx"}
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 

@@ -26,8 +26,8 @@ except BaseException:
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from . import (backend as backend, callbacks as callbacks, capi as capi, keras as keras, operators as operators,
-                   ort as ort, sklearn as sklearn, torch as torch, training as training)
+    from . import (backend as backend, callbacks as callbacks, capi as capi, jax as jax, keras as keras,
+                   operators as operators, ort as ort, sklearn as sklearn, torch as torch, training as training)
     from ._history import History as History
     from ._trainer import (Trainer as Trainer, checkpoint_notes as checkpoint_notes,
                            newest_checkpoint as newest_checkpoint, train as train)
@@ -75,7 +75,7 @@ def __getattr__(name: str) -> object:
         value = getattr(importlib.import_module("." + _LATER[name], __name__), name)
         globals()[name] = value
         return value
-    if name in ("backend", "callbacks", "capi", "keras", "operators", "ort", "sklearn", "torch", "training"):
+    if name in ("backend", "callbacks", "capi", "jax", "keras", "operators", "ort", "sklearn", "torch", "training"):
         return importlib.import_module("." + name, __name__)
     raise AttributeError(f"module 'cameo' has no attribute '{name}'")
 

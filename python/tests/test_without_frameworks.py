@@ -5,7 +5,7 @@ import unittest
 
 from test_package import run_python
 
-FRAMEWORKS = {"torch": ("torch", "PyTorch"), "keras": ("keras", "Keras")}
+FRAMEWORKS = {"torch": ("torch", "PyTorch"), "keras": ("keras", "Keras"), "jax": ("jax", "JAX")}
 WITHOUT = """
 import sys
 class Hidden:
