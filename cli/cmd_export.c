@@ -5,7 +5,7 @@
 #include <string.h>
 
 static const char *out_path, *to;
-static bool weights_only, list, json_output;
+static bool weights_only, list, json_output, no_check;
 
 static void put_json(const struct cameo_exported *report)
 {
@@ -94,6 +94,7 @@ static int export_it(const struct cameo_model *model)
 
     options.to = to;
     options.weights_only = weights_only;
+    options.no_check = no_check;
     options.cancel = cli_stop_on_signal();
     if (cameo_model_export(model, NULL, &options, &report, &err) != CAMEO_OK)
         return cli_fail(&err);
@@ -150,6 +151,7 @@ static const struct cli_option options[] = {
      &to},
     {"--output", "-o", "PATH", "the file or folder to write", CLI_TEXT, &out_path},
     {"--weights-only", NULL, NULL, "leave the optimizer out", CLI_FLAG, &weights_only},
+    {"--no-check", NULL, NULL, "of code: record no results to compare with", CLI_FLAG, &no_check},
     {"--list", NULL, NULL, "print the tensors; without a model, the formats", CLI_FLAG, &list},
     {"--json", NULL, NULL, "print the tensors as JSON", CLI_FLAG, &json_output},
     CLI_SARIF_OPTION,

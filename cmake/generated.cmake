@@ -62,6 +62,11 @@ file(GLOB_RECURSE MLIR_TEMPLATES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/data/ml
 cameo_scan(templates ${GENERATED}/template_list.c ${MLIR_TEMPLATES})
 list(APPEND CAMEO_GENERATED_SOURCES ${GENERATED}/template_list.c)
 
+file(GLOB_RECURSE FRAMEWORK_TEXTS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/data/frameworks/*.txt
+     ${PROJECT_SOURCE_DIR}/data/frameworks/*.py)
+cameo_scan(frameworks ${GENERATED}/framework_list.c ${FRAMEWORK_TEXTS})
+list(APPEND CAMEO_GENERATED_SOURCES ${GENERATED}/framework_list.c)
+
 cameo_scan(levels ${GENERATED}/level_list.c ${PROJECT_SOURCE_DIR}/data/levels.list)
 list(APPEND CAMEO_GENERATED_SOURCES ${GENERATED}/level_list.c)
 

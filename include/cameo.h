@@ -2880,11 +2880,15 @@ struct cameo_export_options {
     const char *to;              /* name of a format */
     bool weights_only;           /* no optimizer, which a model without training has not */
     struct cameo_cancel *cancel; /* set while it is written: CAMEO_CANCELLED; NULL: none */
+    /* Of formats that are code: all that cannot be written, for the caller to free; NULL where all
+     * can. NULL: the message tells, as far as it reaches. */
+    struct cameo_findings **findings;
+    bool no_check; /* of code: no recorded results, so that the model is not run */
 };
 
 #define CAMEO_EXPORT_OPTIONS_INIT                                                                  \
     {                                                                                              \
-        sizeof(struct cameo_export_options), 0, false, 0                                           \
+        sizeof(struct cameo_export_options), 0, false, 0, 0, false                                 \
     }
 
 /* A tensor as the framework has it. */

@@ -1,5 +1,5 @@
 /* Writes the lists that `make` finds by scanning: operators, kernels, commands, tests, bodies,
- * templates, levels. It runs in the project's root and takes paths relative to it, so that no name
+ * templates, rows of frameworks, levels. It runs in the project's root and takes paths relative to it, so that no name
  * in a list depends on where the checkout stands. */
 // SPDX-License-Identifier: Apache-2.0
 #include <ctype.h>
@@ -530,6 +530,8 @@ static const struct embedding embeddings[] = {
      "cm_embedded_body_count", NULL, true, false},
     {"templates", "mlir/lowering/templates.h", "template", "cm_template_text", "cm_mlir_templates",
      "cm_mlir_template_count", "data/mlir/", false, false},
+    {"frameworks", "convert/code/code.h", "framework", "cm_template_text", "cm_framework_texts",
+     "cm_framework_text_count", "data/frameworks/", false, false},
     /* C that is compiled for other machines */
     {"sources", "mlir/lowering/glue.h", "source", "cm_mlir_source", "cm_mlir_sources",
      "cm_mlir_source_count", "src/", false, true},
@@ -659,7 +661,7 @@ int main(int argc, char **argv)
         free(out.data);
         return 0;
     }
-    fputs("usage: scan ops|kernels|commands|tests|bodies|sources|templates|levels OUT.c FILE...\n",
+    fputs("usage: scan ops|kernels|commands|tests|bodies|sources|templates|frameworks|levels OUT.c FILE...\n",
           stderr);
     return 2;
 }

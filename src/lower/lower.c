@@ -91,6 +91,18 @@ static const struct cm_pass compile_passes[] = {
 const struct cm_pass_table cm_compile_passes = {compile_passes, CM_COUNT(compile_passes),
                                                 sizeof *compile_passes};
 
+/* For code of other frameworks: nothing that a person would not write. */
+static const struct cm_pass code_passes[] = {
+    {{"upgrade", "every node in its newest version", CM_PASS_REQUIRED, NULL}, NULL},
+    {{"simplify", SIMPLIFY, CM_PASS_USUAL, NULL}, cm_pass_simplify},
+    {{"patterns", "what exporters spell out becomes one operator", CM_PASS_USUAL, NULL},
+     cm_pass_patterns},
+    {{"fold", "constants computed", CM_PASS_USUAL, NULL}, cm_pass_fold},
+    {{"simplify", SIMPLIFY, CM_PASS_USUAL, NULL}, cm_pass_simplify},
+};
+const struct cm_pass_table cm_code_passes = {code_passes, CM_COUNT(code_passes),
+                                             sizeof *code_passes};
+
 static const struct cm_pass_table *table_of(const struct cm_lower_options *options)
 {
     return options->table ? options->table : &cm_lower_passes;

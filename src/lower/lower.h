@@ -25,6 +25,8 @@ extern const size_t cm_pass_count;
 extern const struct cm_pass_table cm_lower_passes; /* of them */
 /* The passes from a model to the core operators that mlir/ makes code of. */
 extern const struct cm_pass_table cm_compile_passes;
+/* The passes before a graph becomes code of another framework. */
+extern const struct cm_pass_table cm_code_passes;
 
 struct cm_lower_report {
     const char *pass;

@@ -104,9 +104,13 @@ struct cm_str cm_template_name(struct cm_template_run *run, struct cm_str name, 
     }
     /* A macro has its arguments and names of its own. None of them is an operand of its caller by
      * chance. */
+    if (run->use->host->own)
+        is_part = false; /* its names are whole */
     if (!is_part && !run->scope->caller && run->use->host->name(run->use->host->arg, name, &term) &&
         term.kind == CM_TERM_VALUE)
         return term.text;
+    if (run->use->host->own)
+        return run->use->host->own(run->use->host->arg, run->scope->prefix, name);
     return cm_arena_printf(run->use->arena, "%s%.*s_%.*s", run->use->host->sigil,
                            CM_STR_FMT(run->scope->prefix), CM_STR_FMT(name));
 }
@@ -351,7 +355,7 @@ static void run_macro(struct cm_template_run *run, struct cm_str call)
     }
     const size_t size = (size_t)(open - call.data);
     const struct cm_str name = cm_arena_printf(run->use->arena, "lib/%.*s", (int)size, call.data);
-    const struct cm_template_text *text = run->use->host->macro(name);
+    const struct cm_template_text *text = run->use->host->macro(run->use->host->arg, name);
     if (!text) {
         cm_template_wrong(run, "there is no macro '%.*s'", (int)size, call.data);
         return;

@@ -52,7 +52,7 @@ struct cm_template_host {
     void *arg;
     const char *sigil; /* stands before the names that belong to a template: "%" in MLIR */
     /* The macro of a name ("lib/range"); NULL if there is none. */
-    const struct cm_template_text *(*macro)(struct cm_str name);
+    const struct cm_template_text *(*macro)(void *arg, struct cm_str name);
     /* A name that is neither a variable nor a macro's parameter; false: unknown. */
     bool (*name)(void *arg, struct cm_str name, struct cm_term *out);
     /* A function that is not one of the built-in ones. Sets *known to false where there is none. It
@@ -64,6 +64,9 @@ struct cm_template_host {
     bool (*directive)(void *arg, struct cm_template_run *run, struct cm_str line);
     /* A float as the language writes it. The result may live in the use's arena. */
     struct cm_str (*print_float)(struct cm_template_run *run, double value);
+    /* A name that belongs to the template, of a use or of a macro's use that prefix tells from all
+     * others. NULL: it is sigil, prefix, '_' and the name. */
+    struct cm_str (*own)(void *arg, struct cm_str prefix, struct cm_str name);
 };
 
 /* One use of a template. Fails with the template's name and line. */

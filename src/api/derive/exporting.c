@@ -1,5 +1,6 @@
 /* Models as checkpoints of other frameworks. */
 // SPDX-License-Identifier: Apache-2.0
+#include "api/handing_over.h"
 #include "api/running.h"
 #include "convert/saved_item.h"
 #include "convert/transfer/export_saved.h"
@@ -22,6 +23,11 @@ static void list_formats(void)
                 (struct cameo_export_format){cm_api_view(cm_str(cm_formats[i]->name)),
                                              cm_api_view(cm_str(cm_formats[i]->system)),
                                              cm_api_view(cm_str(cm_formats[i]->what))};
+    for (size_t i = 0; i < cm_code_framework_count && format_count < FORMAT_MAX; i++)
+        formats[format_count++] =
+            (struct cameo_export_format){cm_api_view(cm_str(cm_code_frameworks[i]->name)),
+                                         cm_api_view(cm_str(cm_code_frameworks[i]->system)),
+                                         cm_api_view(cm_str(cm_code_frameworks[i]->what))};
 }
 
 const struct cameo_export_format *cameo_export_format(size_t index)
@@ -51,17 +57,16 @@ static struct cameo_text tensor_type(struct cm_arena *arena, const struct cm_sav
     return cm_api_text(arena, cm_str(text));
 }
 
-static const struct cameo_exported *tell(struct cm_arena *arena,
-                                         const struct cm_export_report *from)
+const struct cameo_exported *cm_api_exported(struct cm_arena *arena, const struct cm_saved *saved,
+                                             const struct cm_saved_texts *from)
 {
-    const struct cm_saved *saved = from->saved;
     const size_t count = saved->entries.count;
     struct cameo_exported *to = CM_NEW(arena, struct cameo_exported);
     struct cameo_exported_tensor *tensors =
         CM_NEW_ARRAY(arena, struct cameo_exported_tensor, count);
     const struct cameo_exported_tensor **rows =
         CM_NEW_ARRAY(arena, const struct cameo_exported_tensor *, count);
-    struct cameo_text *notes = CM_NEW_ARRAY(arena, struct cameo_text, from->notes.count);
+    struct cameo_text *notes = CM_NEW_ARRAY(arena, struct cameo_text, from->count);
 
     for (size_t i = 0; i < count; i++) {
         const struct cm_saved_entry *entry = &saved->entries.items[i];
@@ -75,12 +80,12 @@ static const struct cameo_exported *tell(struct cm_arena *arena,
         if (cm_dtype_bytes(entry->tensor->dtype, cm_shape_elements(&entry->tensor->shape), &bytes))
             to->bytes += bytes;
     }
-    for (size_t i = 0; i < from->notes.count; i++)
-        notes[i] = cm_api_text(arena, from->notes.items[i]);
+    for (size_t i = 0; i < from->count; i++)
+        notes[i] = cm_api_text(arena, from->items[i]);
     to->tensors = rows;
     to->tensor_count = count;
     to->notes = notes;
-    to->note_count = from->notes.count;
+    to->note_count = from->count;
     to->optimizer = cm_api_text(arena, saved->has_optimizer ? saved->optimizer : CM_STR_NONE);
     to->step = saved->step;
     return to;
@@ -101,7 +106,7 @@ static enum cm_status export_checkpoint(void *arg, struct cm_arena *scratch, str
         .cancel = given.cancel ? &given.cancel->set : NULL,
     };
     CM_TRY(cm_export(scratch, call->model->file, call->path, &options, &report, err));
-    call->report = tell(call->model->file->arena, &report);
+    call->report = cm_api_exported(call->model->file->arena, report.saved, &report.notes);
     return CM_OK;
 }
 
@@ -112,7 +117,10 @@ enum cameo_status cameo_model_export(const struct cameo_model *model, const char
     CM_API_NEED(model, err);
     CM_API_NEED(options, err);
     struct export_call call = {.model = model, .path = path, .given = options};
-    const enum cameo_status status = cm_api_call(model, export_checkpoint, &call, err);
+    const struct cm_code_framework *code = options->to ? cm_code_framework_find(options->to) : NULL;
+    const enum cameo_status status =
+        code ? cm_api_export_code(model, path, options, &call.report, err)
+             : cm_api_call(model, export_checkpoint, &call, err);
 
     if (status == CAMEO_OK && path)
         cm_api_log(model, CAMEO_LOG_INFO, "wrote %s", path);

@@ -369,8 +369,9 @@ static void host_emit(void *arg, struct cm_str line)
     cm_mlir_put(l, &l->body, CM_STR("\n"));
 }
 
-static const struct cm_template_text *host_macro(struct cm_str name)
+static const struct cm_template_text *host_macro(void *arg, struct cm_str name)
 {
+    (void)arg;
     return cm_template_find(cm_mlir_templates, cm_mlir_template_count, name);
 }
 

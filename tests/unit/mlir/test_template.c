@@ -44,8 +44,9 @@ static struct cm_term fake_call(void *arg, struct cm_template_run *run, struct c
     return CM_TERM_ABSENT;
 }
 
-static const struct cm_template_text *real_macro(struct cm_str name)
+static const struct cm_template_text *real_macro(void *arg, struct cm_str name)
 {
+    (void)arg;
     return cm_template_find(cm_mlir_templates, cm_mlir_template_count, name);
 }
 

@@ -1,0 +1,25 @@
+def max_roi_pool(x, rois, shape, scale):
+    """The largest elements of parts of regions."""
+
+    def parts(start, end, count, size):
+        length = max(end - start + 1, 1) / count
+        return [
+            (
+                min(max(math.floor(i * length) + start, 0), size),
+                min(max(math.ceil((i + 1) * length) + start, 0), size),
+            )
+            for i in range(count)
+        ]
+
+    out = []
+    for roi in rois.tolist():
+        left, top, right, bottom = (math.floor(v * scale + 0.5) for v in roi[1:])
+        plane = x[int(roi[0])]
+        for a, b in parts(top, bottom, shape[0], x.shape[2]):
+            for c, d in parts(left, right, shape[1], x.shape[3]):
+                part = plane[:, a:b, c:d]
+                zero = plane.new_zeros(plane.shape[0])
+                out.append(part.amax((1, 2)) if part.numel() else zero)
+    pooled = torch.stack(out, -1) if out else x.new_zeros(0)
+    pooled = pooled.reshape(x.shape[1], len(rois), *shape)
+    return pooled.transpose(0, 1)

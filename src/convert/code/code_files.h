@@ -1,0 +1,18 @@
+/* What the writers of frameworks in Python share. Not for other folders. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CM_CONVERT_CODE_FILES_H
+#define CM_CONVERT_CODE_FILES_H
+
+#include "convert/code/code_state.h"
+
+/* Writes the sample's arrays to check.npz, and adds the statements that read them back:
+ * `inputs = [tensor(data["0"], TYPE), ..]` and `expected = [..]`, for a function main of check.py
+ * that has defined data, and a function tensor(array, type). */
+enum cm_status cm_code_write_sample(struct cm_code *code, struct cm_folder_save *folder,
+                                    struct cm_code_text *lines, struct cm_error *err) CM_MUST_CHECK;
+/* The lines of the model's nodes. */
+void cm_code_put_lines(struct cm_code *code, struct cm_code_text *out, int indent);
+/* The next part of a path, "layers"; *at moves behind it and its dot. */
+struct cm_str cm_code_part(struct cm_str path, size_t *at);
+
+#endif

@@ -1,0 +1,319 @@
+/* Tensors of the model: which are parameters, and what the framework calls them. */
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/code/code_state.h"
+
+#include "convert/transfer/export_saved.h"
+#include "graph/op.h"
+#include "onnx/tensor_data.h"
+
+enum { INSIDE_MAX = 8, PATH_MAX_PARTS = 32 };
+
+/* ---- names ---- */
+
+static bool is_taken(const struct cm_code *code, struct cm_str part)
+{
+    for (size_t i = 0; code->to->taken[i]; i++)
+        if (cm_str_is(part, code->to->taken[i]))
+            return true;
+    return false;
+}
+
+/* A part of a path as the framework can have it: an identifier that is free, or a number below
+ * another part. */
+static struct cm_str path_part(struct cm_code *code, struct cm_str part, bool is_first)
+{
+    if (cm_code_is_number(part) && !is_first)
+        return part;
+    if (!cm_code_is_identifier(part) || part.data[0] == '_')
+        part = cm_code_identifier(code->arena, part);
+    return is_taken(code, part) ? cm_arena_printf(code->arena, "%.*s_", CM_STR_ALL(part)) : part;
+}
+
+enum { PATH_FREE, PATH_TENSOR, PATH_MODULE };
+
+/* "enc.layers.0.weight": dots part modules only where all parts are names as people give them. */
+static struct cm_str unique_path(struct cm_code *code, struct cm_str name)
+{
+    struct cm_str parts[PATH_MAX_PARTS], path = CM_STR_NONE;
+    size_t count = 0;
+
+    for (size_t begin = 0, i = 0; i <= name.size && count < PATH_MAX_PARTS; i++) {
+        if (i < name.size && name.data[i] != '.')
+            continue;
+        parts[count++] = (struct cm_str){name.data + begin, i - begin};
+        begin = i + 1;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (!cm_code_is_identifier(parts[i]) && !(i && cm_code_is_number(parts[i])))
+            count = 0;
+    if (!count || count == PATH_MAX_PARTS || cm_code_is_number(parts[count - 1])) {
+        parts[0] = cm_code_identifier(code->arena, name);
+        count = 1;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const bool is_last = i + 1 == count;
+        struct cm_str part = path_part(code, parts[i], i == 0), whole;
+
+        for (unsigned n = 2;; n++) {
+            whole = path.size ? cm_arena_printf(code->arena, "%.*s.%.*s", CM_STR_ALL(path),
+                                                CM_STR_ALL(part))
+                              : part;
+            const uint64_t is = cm_map_get(&code->paths, whole, PATH_FREE);
+            if (is == PATH_FREE || (is == PATH_MODULE && !is_last))
+                break;
+            part = cm_arena_printf(code->arena, "%.*s_%u",
+                                   CM_STR_ALL(path_part(code, parts[i], false)), n);
+        }
+        path = whole;
+        *cm_map_insert(&code->paths, code->arena, path, NULL) = is_last ? PATH_TENSOR : PATH_MODULE;
+    }
+    return path;
+}
+
+/* ---- contents ---- */
+
+static void store(enum cm_dtype type, void *to, int64_t i, const struct cm_tensor *from)
+{
+    switch (type) {
+    case CM_FLOAT:
+        ((float *)to)[i] = (float)cm_tensor_real(from, i);
+        break;
+    case CM_UINT8:
+    case CM_INT8:
+        ((uint8_t *)to)[i] = (uint8_t)cm_tensor_int(from, i);
+        break;
+    case CM_INT16:
+        ((int16_t *)to)[i] = (int16_t)cm_tensor_int(from, i);
+        break;
+    case CM_INT32:
+        ((int32_t *)to)[i] = (int32_t)cm_tensor_int(from, i);
+        break;
+    default:
+        ((int64_t *)to)[i] = cm_tensor_int(from, i);
+        break;
+    }
+}
+
+/* The elements in the type that the framework holds them in, in memory of the arena. */
+static struct cm_tensor held_contents(struct cm_code *code, const struct cm_tensor *from)
+{
+    const enum cm_dtype type = code->to->types[from->type].held;
+    const int64_t count = cm_tensor_count(from);
+    void *bytes = cm_arena_alloc_array(code->arena, (size_t)count + 1, cm_dtype_size(type));
+
+    for (int64_t i = 0; i < count; i++)
+        store(type, bytes, i, from);
+    return cm_tensor_borrow(type, &from->shape, bytes);
+}
+
+static enum cm_status save_tensor(struct cm_code *code, struct cm_code_tensor *tensor,
+                                  const struct cm_tensor *contents)
+{
+    struct cm_tensor held = *contents;
+
+    if (code->to->types[contents->type].held != contents->type)
+        held = held_contents(code, contents);
+    const struct cm_str bytes = {held.data, cm_tensor_bytes(&held)};
+    CM_TRY(cm_saved_tensor_new(code->arena, held.type, &tensor->shape, bytes, code->file->path,
+                               &tensor->saved, code->err));
+    if (!tensor->is_turned)
+        return CM_OK;
+    struct cm_saved_tensor *turned = CM_NEW(code->arena, struct cm_saved_tensor);
+    *turned = *tensor->saved;
+    turned->pieces.items = NULL;
+    turned->pieces.count = turned->pieces.capacity = 0;
+    struct cm_saved_piece *piece = cm_saved_piece_add(code->arena, turned, true);
+    piece->bytes = bytes;
+    piece->file = code->file->path;
+    for (int a = 0; a < 2; a++)
+        piece->size[a] = tensor->shape.dims[a];
+    piece->stride[0] = 1;
+    piece->stride[1] = tensor->shape.dims[0];
+    tensor->saved = turned;
+    return CM_OK;
+}
+
+/* The bytes of an initializer where they lie. */
+static enum cm_status view(struct cm_code *code, const struct cm_tensor_proto *proto,
+                           const struct cm_tensor **out)
+{
+    struct cm_tensor *tensor = CM_NEW(code->arena, struct cm_tensor);
+    bool aligned;
+
+    CM_TRY(cm_tensor_proto_view(proto, code->file->files, tensor, &aligned, code->err));
+    cm_tensor_defer(code->arena, tensor);
+    *out = tensor;
+    return CM_OK;
+}
+
+static enum cm_status take_contents(struct cm_code *code, struct cm_code_tensor *tensor)
+{
+    const struct cm_value_def *def = cm_value_get(code->module, tensor->value);
+    const struct cm_tensor *viewed;
+
+    if (tensor->contents || tensor->saved)
+        return CM_OK;
+    if (def->initializer && !def->fact.constant) {
+        CM_TRY(view(code, def->initializer, &viewed));
+        return save_tensor(code, tensor, viewed);
+    }
+    return CM_OK;
+}
+
+/* ---- parameters ---- */
+
+struct reads {
+    bool is_learned, is_statistic, is_applied;
+};
+
+/* How nodes read an initializer. */
+static struct reads reads_of(struct cm_code *code, cm_value value)
+{
+    struct reads reads = {0};
+
+    for (const struct cm_use *use = cm_value_get(code->module, value)->uses; use; use = use->next) {
+        const struct cm_op *op = use->node ? use->node->op : NULL;
+        const char *duty = op ? cm_operand_duty(op, use->index) : NULL;
+
+        if (duty && (strcmp(duty, "mean") == 0 || strcmp(duty, "var") == 0))
+            reads.is_statistic = true;
+        else if (duty)
+            reads.is_learned = true;
+        else if (op && op->elementwise)
+            reads.is_applied = true;
+    }
+    return reads;
+}
+
+static bool is_trained(struct cm_code *code, cm_value value, const struct cm_tensor_proto *proto)
+{
+    const struct cm_original *original = cm_originals_find(code->originals, proto->name);
+    const struct reads reads = reads_of(code, value);
+    const enum cm_dtype dtype = (enum cm_dtype)proto->data_type;
+
+    if (dtype != CM_FLOAT && dtype != CM_DOUBLE && dtype != CM_FLOAT16 && dtype != CM_BFLOAT16)
+        return false;
+    if (code->originals->n_recorded && original && original->names.count)
+        return original->is_parameter;
+    if (reads.is_statistic || !proto->dims.count)
+        return false;
+    return reads.is_learned;
+}
+
+static void name_tensor(struct cm_code *code, struct cm_code_tensor *tensor,
+                        const struct cm_tensor_proto *proto)
+{
+    struct cm_parts parts;
+    struct cm_str name = proto->name;
+    size_t n_aliases;
+
+    if (cm_original_parts(code->arena, code->originals, code->file->model.graph, proto, &parts,
+                          &n_aliases) &&
+        parts.count == 1 + n_aliases) {
+        const struct cm_part *part = &parts.items[0];
+        const bool is_whole =
+            cm_parts_are_whole(&(struct cm_parts){.items = parts.items, .count = 1});
+        tensor->is_turned = part->rank == 2 && part->source_rank == 2 && part->axes[0] == 1;
+        if (is_whole || tensor->is_turned)
+            name = part->source;
+    }
+    if (tensor->is_turned) {
+        const int64_t first = tensor->shape.dims[0];
+        tensor->shape.dims[0] = tensor->shape.dims[1];
+        tensor->shape.dims[1] = first;
+    }
+    tensor->path = unique_path(code, name);
+}
+
+static size_t add_tensor(struct cm_code *code, cm_value value)
+{
+    bool added;
+    uint64_t *number = cm_map_insert_number(&code->tensor_of, code->arena, value, &added);
+
+    if (added) {
+        *CM_PUSH(code->arena, &code->tensors) = (struct cm_code_tensor){.value = value};
+        *number = code->tensors.count;
+    }
+    return (size_t)*number - 1;
+}
+
+enum cm_status cm_code_take_tensors(struct cm_code *code, struct cm_error *err)
+{
+    const struct cm_graph_proto *graph = code->file->model.graph;
+
+    for (size_t i = 0; i < graph->initializer.count; i++) {
+        const struct cm_tensor_proto *proto = &graph->initializer.items[i];
+        const cm_value value = cm_graph_find(code->graph, proto->name);
+        struct cm_value_def *def = value ? cm_value_get(code->module, value) : NULL;
+        struct cm_code_tensor tensor = {.value = value};
+
+        if (!def || def->initializer != proto || def->role == CM_ROLE_INPUT)
+            continue;
+        CM_TRY(cm_tensor_proto_shape(proto, &tensor.shape, err));
+        tensor.dtype = (enum cm_dtype)proto->data_type;
+        tensor.is_parameter = is_trained(code, value, proto);
+        name_tensor(code, &tensor, proto);
+        /* Passes must not compute with what training changes, nor with the statistics of layers. */
+        def->is_state = tensor.is_parameter || reads_of(code, value).is_statistic;
+        const size_t number = add_tensor(code, value);
+        code->tensors.items[number] = tensor;
+        if (def->is_state)
+            CM_TRY(take_contents(code, &code->tensors.items[number]));
+    }
+    return CM_OK;
+}
+
+size_t cm_code_tensor(struct cm_code *code, cm_value value)
+{
+    return add_tensor(code, value);
+}
+
+/* The contents of a tensor that lines read. */
+static enum cm_status settle(struct cm_code *code, struct cm_code_tensor *tensor)
+{
+    const struct cm_value_def *def = cm_value_get(code->module, tensor->value);
+    const struct cm_tensor *contents = cm_code_contents(code, tensor->value);
+
+    if (tensor->saved)
+        return CM_OK;
+    if (!contents)
+        return cm_fail(code->err, CM_BAD_MODEL, "the contents of '%.*s' cannot be read",
+                       CM_STR_FMT(def->name));
+    tensor->dtype = contents->type;
+    if (!cm_code_type(code, contents->type) && contents->type != CM_STRING)
+        return cm_fail(code->err, CM_UNSUPPORTED, "%s has no type for elements of type %s",
+                       code->to->system, cm_dtype_name(contents->type));
+    if (!tensor->path.size) {
+        const bool has_name = def->name.size && !cm_original_is_made_up(def->name);
+
+        tensor->path = unique_path(code, has_name ? def->name : CM_STR("constant"));
+        tensor->shape = contents->shape;
+    }
+    if (contents->type == CM_STRING ||
+        (cm_tensor_count(contents) <= INSIDE_MAX && !tensor->is_turned)) {
+        tensor->is_inside = true;
+        tensor->contents = contents;
+        return CM_OK;
+    }
+    return save_tensor(code, tensor, contents);
+}
+
+enum cm_status cm_code_settle_tensors(struct cm_code *code, struct cm_error *err)
+{
+    for (size_t i = 0; i < code->tensors.count; i++) {
+        struct cm_code_tensor *tensor = &code->tensors.items[i];
+        struct cm_error why = {0};
+
+        if (!tensor->is_used)
+            continue;
+        code->err = &why;
+        if (settle(code, tensor) != CM_OK) {
+            const struct cm_str name = cm_value_get(code->module, tensor->value)->name;
+            cm_findings_unsupported(code->options->findings,
+                                    cm_arena_printf(code->arena, "tensor '%.*s'", CM_STR_FMT(name)),
+                                    "%s", why.text);
+        }
+    }
+    code->err = err;
+    return CM_OK;
+}

@@ -1,0 +1,448 @@
+/* PyTorch: an nn.Module, its state_dict, a check. */
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/code/code_files.h"
+
+#include "base/folder_save.h"
+#include "convert/frameworks/torch/torch_file.h"
+#include "convert/frameworks/torch/torch_state.h"
+
+#include <string.h>
+
+/* Attributes of nn.Module, and names that the generated files use. */
+static const char *const taken[] = {
+    "F",
+    "Model",
+    "T_destination",
+    "abs",
+    "add_module",
+    "all",
+    "any",
+    "apply",
+    "bfloat16",
+    "bool",
+    "buffers",
+    "call_super_init",
+    "children",
+    "compile",
+    "complex",
+    "cpu",
+    "cuda",
+    "dict",
+    "double",
+    "dump_patches",
+    "enumerate",
+    "eval",
+    "extra_repr",
+    "extend",
+    "append",
+    "insert",
+    "pop",
+    "clear",
+    "items",
+    "keys",
+    "values",
+    "update",
+    "float",
+    "forward",
+    "get_buffer",
+    "get_extra_state",
+    "get_parameter",
+    "get_submodule",
+    "half",
+    "int",
+    "ipu",
+    "isinstance",
+    "len",
+    "list",
+    "load",
+    "load_state_dict",
+    "map",
+    "max",
+    "min",
+    "modules",
+    "mtia",
+    "named_buffers",
+    "named_children",
+    "named_modules",
+    "named_parameters",
+    "nn",
+    "np",
+    "math",
+    "object",
+    "parameters",
+    "range",
+    "register_buffer",
+    "register_module",
+    "register_parameter",
+    "requires_grad_",
+    "reversed",
+    "round",
+    "set",
+    "set_extra_state",
+    "set_submodule",
+    "share_memory",
+    "slice",
+    "sorted",
+    "state_dict",
+    "str",
+    "sum",
+    "super",
+    "to",
+    "to_empty",
+    "torch",
+    "train",
+    "training",
+    "tuple",
+    "xpu",
+    "zero_grad",
+    "zip",
+    NULL,
+};
+
+static const struct cm_code_type types[CM_DTYPE_COUNT] = {
+    [CM_FLOAT] = {"torch.float32", CM_FLOAT},
+    [CM_UINT8] = {"torch.uint8", CM_UINT8},
+    [CM_INT8] = {"torch.int8", CM_INT8},
+    [CM_UINT16] = {"torch.int32", CM_INT32},
+    [CM_INT16] = {"torch.int16", CM_INT16},
+    [CM_INT32] = {"torch.int32", CM_INT32},
+    [CM_INT64] = {"torch.int64", CM_INT64},
+    [CM_BOOL] = {"torch.bool", CM_BOOL},
+    [CM_FLOAT16] = {"torch.float16", CM_FLOAT16},
+    [CM_DOUBLE] = {"torch.float64", CM_DOUBLE},
+    [CM_UINT32] = {"torch.int64", CM_INT64},
+    [CM_UINT64] = {"torch.int64", CM_INT64},
+    [CM_COMPLEX64] = {"torch.complex64", CM_COMPLEX64},
+    [CM_COMPLEX128] = {"torch.complex128", CM_COMPLEX128},
+    [CM_BFLOAT16] = {"torch.bfloat16", CM_BFLOAT16},
+    [CM_FLOAT8E4M3FN] = {"torch.float8_e4m3fn", CM_FLOAT8E4M3FN},
+    [CM_FLOAT8E4M3FNUZ] = {"torch.float8_e4m3fnuz", CM_FLOAT8E4M3FNUZ},
+    [CM_FLOAT8E5M2] = {"torch.float8_e5m2", CM_FLOAT8E5M2},
+    [CM_FLOAT8E5M2FNUZ] = {"torch.float8_e5m2fnuz", CM_FLOAT8E5M2FNUZ},
+    [CM_UINT4] = {"torch.uint8", CM_UINT8},
+    [CM_INT4] = {"torch.int8", CM_INT8},
+    [CM_FLOAT4E2M1] = {"torch.float32", CM_FLOAT},
+    [CM_FLOAT8E8M0] = {"torch.float32", CM_FLOAT},
+    [CM_UINT2] = {"torch.uint8", CM_UINT8},
+    [CM_INT2] = {"torch.int8", CM_INT8},
+    [CM_FLOAT6E2M3] = {"torch.float32", CM_FLOAT},
+    [CM_FLOAT6E3M2] = {"torch.float32", CM_FLOAT},
+};
+
+/* ---- where tensors are ---- */
+
+/* The numbers below a module are those of a list if none is missing; otherwise they are keys. */
+static bool is_list(const struct cm_code *code, struct cm_str module)
+{
+    struct cm_map seen = {0};
+    size_t most = 0, count = 0;
+
+    for (size_t i = 0; i < code->tensors.count; i++) {
+        const struct cm_code_tensor *tensor = &code->tensors.items[i];
+        const struct cm_str path = tensor->path;
+        size_t at = module.size + 1;
+
+        if (!tensor->is_used || path.size <= at || path.data[module.size] != '.' ||
+            memcmp(path.data, module.data, module.size) != 0)
+            continue;
+        const struct cm_str part = cm_code_part(path, &at);
+        int64_t number = 0;
+        if (cm_str_to_int64(part, &number) && cm_map_add(&seen, code->arena, part)) {
+            count++;
+            most = (size_t)number > most ? (size_t)number : most;
+        }
+    }
+    return count && most + 1 == count;
+}
+
+/* "self.layers[0].fc" for the first `end` bytes of a path. */
+static struct cm_str place_of(const struct cm_code *code, struct cm_str path)
+{
+    struct cm_str out = CM_STR("self");
+
+    for (size_t at = 0; at < path.size;) {
+        const size_t begin = at;
+        const struct cm_str part = cm_code_part(path, &at);
+        const struct cm_str around = {path.data, begin ? begin - 1 : 0};
+
+        if (!cm_code_is_number(part))
+            out = cm_arena_printf(code->arena, "%.*s.%.*s", CM_STR_ALL(out), CM_STR_ALL(part));
+        else if (is_list(code, around))
+            out = cm_arena_printf(code->arena, "%.*s[%.*s]", CM_STR_ALL(out), CM_STR_ALL(part));
+        else
+            out = cm_arena_printf(code->arena, "%.*s[\"%.*s\"]", CM_STR_ALL(out), CM_STR_ALL(part));
+    }
+    return out;
+}
+
+static struct cm_str tensor_place(const struct cm_code *code, size_t i)
+{
+    return place_of(code, code->tensors.items[i].path);
+}
+
+/* ---- __init__ ---- */
+
+static void put(struct cm_code *code, struct cm_code_text *out, struct cm_str line)
+{
+    cm_code_statement(code, out, 8, line);
+}
+
+/* The modules that a tensor is in, each once, outer ones first. */
+static void put_modules(struct cm_code *code, struct cm_code_text *out, struct cm_map *made,
+                        struct cm_str path)
+{
+    for (size_t at = 0; at < path.size;) {
+        (void)cm_code_part(path, &at);
+        const struct cm_str module = {path.data, at ? at - 1 : 0};
+        size_t next = at;
+
+        if (at >= path.size || !cm_map_add(made, code->arena, module))
+            continue;
+        const bool has_numbers = cm_code_is_number(cm_code_part(path, &next));
+        const char *what = !has_numbers            ? "nn.Module()"
+                           : is_list(code, module) ? "nn.ModuleList()"
+                                                   : "nn.ModuleDict()";
+        const struct cm_str place = place_of(code, module);
+        struct cm_str around = cm_str_before_last(module, '.');
+        if (!cm_code_is_number(cm_str_after_last(module, '.')) || !around.size)
+            put(code, out, cm_arena_printf(code->arena, "%.*s = %s", CM_STR_ALL(place), what));
+        else if (is_list(code, around))
+            put(code, out,
+                cm_arena_printf(code->arena, "%.*s.append(%s)", CM_STR_ALL(place_of(code, around)),
+                                what));
+        else
+            put(code, out, cm_arena_printf(code->arena, "%.*s = %s", CM_STR_ALL(place), what));
+    }
+}
+
+static struct cm_str dims_text(struct cm_code *code, const struct cm_shape *shape)
+{
+    struct cm_code_text out = {0};
+
+    for (int i = 0; i < shape->rank; i++)
+        cm_code_putf(code, &out, "%s%lld", i ? ", " : "", (long long)shape->dims[i]);
+    if (!shape->rank)
+        cm_code_putf(code, &out, "()");
+    return cm_code_text_str(&out);
+}
+
+static void put_tensor(struct cm_code *code, struct cm_code_text *out, size_t i)
+{
+    const struct cm_code_tensor *tensor = &code->tensors.items[i];
+    const struct cm_str place = tensor_place(code, i), path = tensor->path,
+                        name = cm_str_after_last(path, '.'),
+                        module = place_of(code, cm_str_before_last(path, '.'));
+    const char *type = cm_code_type(code, tensor->dtype);
+
+    if (tensor->dtype == CM_STRING) {
+        const struct cm_str list = cm_code_nested(code->arena, tensor->contents);
+        put(code, out,
+            cm_arena_printf(code->arena, "%.*s = np.array(%.*s, dtype=object)", CM_STR_ALL(place),
+                            CM_STR_ALL(list)));
+        return;
+    }
+    if (tensor->is_inside) {
+        const struct cm_str list = cm_code_nested(code->arena, tensor->contents);
+        const bool needs = tensor->dtype != CM_FLOAT && tensor->dtype != CM_BOOL;
+        const bool is_empty = !cm_tensor_count(tensor->contents);
+        const struct cm_str made =
+            is_empty ? cm_arena_printf(code->arena, "torch.empty(%.*s, dtype=%s)",
+                                       CM_STR_ALL(dims_text(code, &tensor->shape)), type)
+            : needs ? cm_arena_printf(code->arena, "torch.tensor(%.*s, dtype=%s)", CM_STR_ALL(list),
+                                      type)
+                    : cm_arena_printf(code->arena, "torch.tensor(%.*s)", CM_STR_ALL(list));
+        put(code, out,
+            cm_arena_printf(code->arena, "%.*s.register_buffer(\"%.*s\", %.*s, persistent=False)",
+                            CM_STR_ALL(module), CM_STR_ALL(name), CM_STR_ALL(made)));
+        return;
+    }
+    const struct cm_str dims = dims_text(code, &tensor->shape);
+    const struct cm_str made =
+        tensor->dtype == CM_FLOAT
+            ? cm_arena_printf(code->arena, "torch.empty(%.*s)", CM_STR_ALL(dims))
+            : cm_arena_printf(code->arena, "torch.empty(%.*s, dtype=%s)", CM_STR_ALL(dims), type);
+    if (tensor->is_parameter)
+        put(code, out,
+            cm_arena_printf(code->arena, "%.*s = nn.Parameter(%.*s)", CM_STR_ALL(place),
+                            CM_STR_ALL(made)));
+    else
+        put(code, out,
+            cm_arena_printf(code->arena, "%.*s.register_buffer(\"%.*s\", %.*s)", CM_STR_ALL(module),
+                            CM_STR_ALL(name), CM_STR_ALL(made)));
+}
+
+/* Parts of lists are appended in their order: paths by name, with numbers as numbers. */
+static bool comes_before(const struct cm_code *code, size_t a, size_t b)
+{
+    const struct cm_str x = code->tensors.items[a].path, y = code->tensors.items[b].path;
+    size_t i = 0, k = 0;
+
+    while (i < x.size && k < y.size) {
+        const struct cm_str p = cm_code_part(x, &i), q = cm_code_part(y, &k);
+        int64_t m = 0, n = 0;
+        if (cm_str_equal(p, q))
+            continue;
+        return cm_code_is_number(p) && cm_code_is_number(q) && cm_str_to_int64(p, &m) &&
+               cm_str_to_int64(q, &n) && m < n;
+    }
+    return false;
+}
+
+static void put_init(struct cm_code *code, struct cm_code_text *out)
+{
+    struct cm_map made = {0};
+    size_t *order = CM_NEW_ARRAY(code->arena, size_t, code->tensors.count + 1);
+    size_t count = 0;
+
+    for (size_t i = 0; i < code->tensors.count; i++) {
+        size_t at = count;
+        if (!code->tensors.items[i].is_used)
+            continue;
+        while (at && comes_before(code, i, order[at - 1]))
+            at--;
+        memmove(order + at + 1, order + at, (count - at) * sizeof *order);
+        order[at] = i;
+        count++;
+    }
+    if (!count)
+        return;
+    cm_code_putf(code, out, "    def __init__(self):\n        super().__init__()\n");
+    for (size_t i = 0; i < count; i++) {
+        put_modules(code, out, &made, code->tensors.items[order[i]].path);
+        put_tensor(code, out, order[i]);
+    }
+    cm_code_putf(code, out, "\n");
+}
+
+/* ---- files ---- */
+
+static bool uses(const struct cm_code_text *text, const char *name)
+{
+    const size_t size = strlen(name);
+
+    for (size_t i = 1; i + size < text->count; i++)
+        if (memcmp(text->items + i, name, size) == 0 &&
+            strchr(" ([-,{~!=*", text->items[i - 1]) != NULL)
+            return true;
+    return false;
+}
+
+static void put_forward(struct cm_code *code, struct cm_code_text *out)
+{
+    struct cm_code_text head = {0};
+
+    cm_code_putf(code, &head, "def forward(self");
+    for (size_t i = 0; i < code->inputs.count; i++) {
+        cm_code_putf(code, &head, ", ");
+        cm_code_put(code, &head, code->vars.items[code->inputs.items[i]].name);
+    }
+    cm_code_putf(code, &head, "):");
+    cm_code_statement(code, out, 4, cm_code_text_str(&head));
+    cm_code_put_lines(code, out, 8);
+}
+
+static struct cm_str model_text(struct cm_code *code)
+{
+    const struct cm_str name =
+        cm_code_comment(code->arena, cm_str_after_last(code->file->path, '/'));
+    struct cm_code_text body = {0}, out = {0};
+
+    cm_code_helpers(code, &body);
+    cm_code_putf(code, &body, "\n\nclass Model(nn.Module):\n");
+    put_init(code, &body);
+    put_forward(code, &body);
+    cm_code_putf(code, &body, "\n\ndef load(path=None):\n");
+    cm_code_putf(code, &body, "    \"\"\"The model with its tensors, ready to predict.\"\"\"\n");
+    cm_code_putf(code, &body, "    model = Model()\n");
+    if (code->saved->entries.count)
+        cm_code_putf(code, &body,
+                     "    path = path or Path(__file__).parent / \"weights.pt\"\n"
+                     "    model.load_state_dict(torch.load(path, weights_only=True))\n");
+    cm_code_putf(code, &body, "    return model.eval()\n");
+    cm_code_putf(code, &out, "\"\"\"%.*s as a PyTorch module, written by Cameo.\"\"\"\n\n",
+                 CM_STR_ALL(name));
+    const bool has_math = uses(&body, "math."), has_re = uses(&body, "re."),
+               has_path = code->saved->entries.count;
+    if (has_math)
+        cm_code_putf(code, &out, "import math\n");
+    if (has_re)
+        cm_code_putf(code, &out, "import re\n");
+    if (has_path)
+        cm_code_putf(code, &out, "from pathlib import Path\n");
+    if (has_math || has_path || has_re)
+        cm_code_putf(code, &out, "\n");
+    if (uses(&body, "np."))
+        cm_code_putf(code, &out, "import numpy as np\n");
+    if (uses(&body, "torch."))
+        cm_code_putf(code, &out, "import torch\n");
+    if (uses(&body, "F."))
+        cm_code_putf(code, &out, "import torch.nn.functional as F\n");
+    cm_code_putf(code, &out, "from torch import nn\n");
+    cm_code_put(code, &out, cm_code_text_str(&body));
+    return cm_code_text_str(&out);
+}
+
+static enum cm_status write_check(struct cm_code *code, struct cm_folder_save *folder,
+                                  struct cm_error *err)
+{
+    const struct cm_template_text *frame = cm_code_text_of(code->to, "files", CM_STR("check"));
+    struct cm_code_text sample = {0}, out = {0};
+
+    CM_TRY(cm_code_write_sample(code, folder, &sample, err));
+    const char *mark = strstr(frame->text, "    # SAMPLE\n");
+    cm_code_put(code, &out, (struct cm_str){frame->text, (size_t)(mark - frame->text)});
+    cm_code_put(code, &out, cm_code_text_str(&sample));
+    cm_code_put(code, &out, cm_str(mark + strlen("    # SAMPLE\n")));
+    return cm_folder_put(folder, code->arena, "check.py", cm_code_text_str(&out), err);
+}
+
+static enum cm_status write_readme(struct cm_code *code, struct cm_folder_save *folder,
+                                   struct cm_error *err)
+{
+    struct cm_code_text out = {0};
+    const struct cm_str name =
+        cm_code_comment(code->arena, cm_str_after_last(code->file->path, '/'));
+
+    cm_code_putf(code, &out, "# %.*s for PyTorch\n\nWritten by Cameo from an ONNX model.\n\n",
+                 CM_STR_ALL(name));
+    cm_code_putf(code, &out, "- `model.py`: the module; `load()` gives it with its tensors\n");
+    if (code->saved->entries.count)
+        cm_code_putf(code, &out, "- `weights.pt`: its `state_dict`\n");
+    if (code->options->sample)
+        cm_code_putf(code, &out,
+                     "- `check.py`: exits 0 if the module computes what Cameo "
+                     "recorded in `check.npz`\n");
+    for (size_t i = 0; i < code->notes.count; i++)
+        cm_code_putf(code, &out, "\n%.*s\n",
+                     CM_STR_ALL(cm_code_comment(code->arena, code->notes.items[i])));
+    return cm_folder_put(folder, code->arena, "README.md", cm_code_text_str(&out), err);
+}
+
+static enum cm_status write_torch(struct cm_code *code, struct cm_folder_save *folder,
+                                  struct cm_error *err)
+{
+    const char *path;
+
+    CM_TRY(cm_folder_put(folder, code->arena, "model.py", model_text(code), err));
+    if (code->saved->entries.count) {
+        CM_TRY(cm_folder_file(folder, code->arena, "weights.pt", &path, err));
+        CM_TRY(cm_torch_save_item(code->saved, path, "weights",
+                                  cm_torch_weights_item(code->arena, code->saved), err));
+    }
+    if (code->options->sample)
+        CM_TRY(write_check(code, folder, err));
+    return write_readme(code, folder, err);
+}
+
+const struct cm_code_framework cm_code_torch = {
+    .name = "pytorch-code",
+    .folder = "torch",
+    .system = "PyTorch",
+    .what = "a module as code, its state_dict, a check",
+    .taken = taken,
+    .types = types,
+    .size_format = "%s.shape[%d]",
+    .turned_format = "%s.T",
+    .tensor = tensor_place,
+    .write = write_torch,
+};
