@@ -79,6 +79,8 @@ static void reserve_names(struct cm_code *code)
         if (cm_str_starts(name, cm_str_text(folder)))
             cm_map_add(&code->names, code->arena, cm_str_from(name, folder.size));
     }
+    for (size_t i = 0; cm_code_builtins[i]; i++)
+        cm_map_add(&code->names, code->arena, cm_str(cm_code_builtins[i]));
     for (size_t i = 0; code->to->taken[i]; i++)
         cm_map_add(&code->names, code->arena, cm_str(code->to->taken[i]));
 }

@@ -53,6 +53,8 @@ struct cm_code_framework {
     const char *size_format, *turned_format;
     /* Where code reads the tensor number i of the model; the text lives in the code's arena. */
     struct cm_str (*tensor)(const struct cm_code *code, size_t i);
+    /* The same of a layer by its path, "encoder.fc1". */
+    struct cm_str (*layer)(const struct cm_code *code, struct cm_str path);
     /* Writes the files of the folder. */
     enum cm_status (*write)(struct cm_code *code, struct cm_folder_save *folder,
                             struct cm_error *err);

@@ -437,6 +437,56 @@ static struct cm_str short_text(struct cm_code *code, struct cm_template_run *ru
     return list->count ? cm_term_print(run, &list->items[0]) : CM_STR("()");
 }
 
+/* layer([["weight", W, is_turned], ["bias", B]]): how code calls the layer that holds just these. */
+static struct cm_term layer_term(struct cm_code *code, const struct cm_term *list)
+{
+    struct cm_code_held held[8] = {0};
+
+    if (list->count > CM_COUNT(held))
+        return CM_TERM_ABSENT;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct cm_term *row = &list->items[i];
+        if (row->kind != CM_TERM_LIST || row->count < 2 || row->items[0].kind != CM_TERM_TEXT)
+            return CM_TERM_ABSENT;
+        held[i].name = row->items[0].text;
+        if (row->items[1].kind == CM_TERM_VALUE)
+            held[i].value = (cm_value)row->items[1].i;
+        held[i].is_turned = row->count > 2 && cm_term_is_true(&row->items[2]);
+    }
+    const int64_t number = cm_code_layer(code, held, list->count);
+    return number < 0 ? CM_TERM_ABSENT
+                      : cm_term_text(cm_code_ref(code, CM_CODE_LAYER, (size_t)number));
+}
+
+/* made(layer, "nn.Linear(4, 3)"): is that how the layer is made? The first to ask decides. */
+static bool is_made_so(struct cm_code *code, struct cm_str ref, struct cm_str how)
+{
+    size_t at = 0, number;
+    char kind;
+
+    if (!cm_code_read_ref(ref, &at, &kind, &number) || kind != CM_CODE_LAYER)
+        return false;
+    struct cm_code_layer *layer = &code->layers.items[number];
+    if (!layer->made.size)
+        layer->made = cm_arena_str(code->arena, how);
+    return cm_str_equal(layer->made, how);
+}
+
+/* parts(x, "MatMul"): the operands of the node of ai.onnx that computes x for this node alone. */
+static struct cm_term parts_term(struct cm_code *code, cm_value value, struct cm_str op_type)
+{
+    const struct cm_value_def *def = cm_value_get(code->module, value);
+    struct cm_term *items;
+
+    if (!def->node || def->n_uses != 1 || def->graph != code->node->graph ||
+        def->node->domain.size || !cm_str_equal(def->node->op_type, op_type))
+        return CM_TERM_ABSENT;
+    const struct cm_term list = list_term(code, (size_t)def->node->n_inputs, &items);
+    for (size_t i = 0; i < list.count; i++)
+        items[i] = value_term(code, def->node->inputs[i].value);
+    return list;
+}
+
 static struct cm_graph *body_of(struct cm_code *code, struct cm_template_run *run,
                                 struct cm_str name)
 {
@@ -504,6 +554,14 @@ static struct cm_term host_call(void *arg, struct cm_template_run *run, struct c
         return cm_term_text(tuple_text(code, run, a));
     if (count == 1 && a->kind == CM_TERM_LIST && cm_str_is(name, "short"))
         return cm_term_text(short_text(code, run, a));
+    if (count == 1 && a->kind == CM_TERM_LIST && cm_str_is(name, "layer"))
+        return layer_term(code, a);
+    if (count == 2 && a->kind == CM_TERM_TEXT && b->kind == CM_TERM_TEXT &&
+        cm_str_is(name, "made"))
+        return cm_term_int(is_made_so(code, a->text, b->text));
+    if (count == 2 && a->kind == CM_TERM_VALUE && b->kind == CM_TERM_TEXT &&
+        cm_str_is(name, "parts"))
+        return parts_term(code, (cm_value)a->i, b->text);
     if (count == 1 && cm_str_is(name, "bool"))
         return cm_term_text(cm_term_is_true(a) ? CM_STR("True") : CM_STR("False"));
     if (count == 1 && a->kind == CM_TERM_INT && a->i >= 0 && a->i < CM_DTYPE_COUNT) {

@@ -33,7 +33,8 @@ static bool is_printable(struct cm_str text)
 {
     for (size_t i = 0; i < text.size; i++) {
         const unsigned char c = (unsigned char)text.data[i];
-        if (c != CM_CODE_VAR && c != CM_CODE_TENSOR && c != CM_CODE_END && (c < 0x20 || c > 0x7e))
+        if (c != CM_CODE_VAR && c != CM_CODE_TENSOR && c != CM_CODE_LAYER &&
+            c != CM_CODE_END && (c < 0x20 || c > 0x7e))
             return false;
     }
     return true;

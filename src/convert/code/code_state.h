@@ -13,6 +13,7 @@
 
 #define CM_CODE_VAR    '\1' /* a variable, by its number */
 #define CM_CODE_TENSOR '\2' /* a tensor of the model */
+#define CM_CODE_LAYER  '\4' /* a layer of the framework */
 #define CM_CODE_END    '\3'
 
 /* A variable of the generated function. */
@@ -34,6 +35,15 @@ struct cm_code_tensor {
     struct cm_shape shape;            /* as the framework has it */
     const struct cm_tensor *contents; /* of one that is inside, or was computed here; or NULL */
     struct cm_saved_tensor *saved;    /* of all others */
+};
+
+/* A layer of the framework, which holds tensors of the model under its own names. */
+struct cm_code_layer {
+    struct cm_str path; /* "encoder.fc1" */
+    struct cm_str made; /* the expression that makes it: "nn.Linear(4, 3)" */
+    size_t tensors[8];
+    size_t n_tensors;
+    bool is_used;
 };
 
 struct cm_code_line {
@@ -64,6 +74,8 @@ struct cm_code {
     struct cm_map names;    /* identifiers that are taken */
     CM_ARRAY(struct cm_code_tensor) tensors;
     struct cm_map tensor_of; /* cm_value to number + 1 */
+    CM_ARRAY(struct cm_code_layer) layers;
+    struct cm_map layer_of; /* path to number + 1 */
     struct cm_map paths;     /* of tensors, and of what they are in: 1 a tensor, 2 a module */
     struct cm_code_lines lines;
     CM_ARRAY(struct cm_str) helpers; /* names, in the order of their first use */
@@ -82,6 +94,8 @@ struct cm_code {
 /* An identifier of ASCII letters, digits and '_' made of any text; never empty, never a keyword,
  * at most 60 characters. */
 struct cm_str cm_code_identifier(struct cm_arena *arena, struct cm_str text);
+/* What no variable may be called although attributes may: ends with NULL. */
+extern const char *const cm_code_builtins[];
 /* Is it one as it stands, and no keyword? */
 bool cm_code_is_identifier(struct cm_str text);
 bool cm_code_is_number(struct cm_str text); /* digits only, at most 6, no leading zero */
@@ -131,6 +145,14 @@ struct cm_str cm_code_named(struct cm_code *code, struct cm_str text);
 enum cm_status cm_code_take_tensors(struct cm_code *code, struct cm_error *err) CM_MUST_CHECK;
 /* The number of the tensor that a constant is. */
 size_t cm_code_tensor(struct cm_code *code, cm_value value);
+/* The layer that holds exactly these tensors, under these names: "weight", "bias"; -1: there is
+ * none. made: how it is made. */
+struct cm_code_held {
+    struct cm_str name;
+    cm_value value; /* 0: the layer has no such tensor */
+    bool is_turned; /* as the framework has it, the tensor is the transposed one of the value */
+};
+int64_t cm_code_layer(struct cm_code *code, const struct cm_code_held *held, size_t count);
 /* Names and contents of those that lines read. */
 enum cm_status cm_code_settle_tensors(struct cm_code *code, struct cm_error *err) CM_MUST_CHECK;
 

@@ -237,8 +237,67 @@ static size_t add_tensor(struct cm_code *code, cm_value value)
     return (size_t)*number - 1;
 }
 
+/* ---- tensors that an exporter merged ---- */
+
+/* Does it hold one value throughout? Such tensors are merged because they begin alike; others are
+ * tied. */
+static bool is_one_value(const struct cm_tensor *tensor)
+{
+    const size_t size = cm_dtype_size(tensor->type), bytes = cm_tensor_bytes(tensor);
+    const char *data = tensor->data;
+
+    return size && bytes > size && memcmp(data, data + size, bytes - size) == 0;
+}
+
+/* Each layer gets a tensor of its own, under the name that the network had for it. */
+static enum cm_status untie(struct cm_code *code, cm_value value,
+                            const struct cm_tensor_proto *proto, struct cm_map *parts,
+                            struct cm_error *err)
+{
+    const struct cm_original *original = cm_originals_find(code->originals, proto->name);
+    const struct cm_tensor *contents;
+
+    if (!original || original->names.count < 2)
+        return CM_OK;
+    CM_TRY(view(code, proto, &contents));
+    if (!is_one_value(contents))
+        return CM_OK;
+    struct cm_use *next;
+    for (struct cm_use *use = cm_value_get(code->module, value)->uses; use; use = next) {
+        const struct cm_origin *origin = use->node ? use->node->origin : NULL;
+        next = use->next;
+        if (!origin || !origin->proto || use->index < 0)
+            continue;
+        const struct cm_str meant = cm_originals_meant(code->originals, proto->name, origin->proto,
+                                                       (size_t)use->index);
+        const uint64_t *whole = cm_map_find_number(&code->tensor_of, value);
+        if (!meant.size || (whole && cm_str_equal(meant, code->tensors.items[*whole - 1].path)))
+            continue;
+        bool added;
+        uint64_t *own = cm_map_insert(parts, code->arena, meant, &added);
+        if (added) {
+            cm_value made;
+            CM_TRY(cm_graph_copy_constant(code->graph, CM_STR_NONE, contents, &made, err));
+            *own = made;
+            struct cm_value_def *def = cm_value_get(code->module, made);
+            struct cm_code_tensor tensor = {.value = made,
+                                            .dtype = contents->type,
+                                            .shape = contents->shape,
+                                            .is_parameter = original->is_parameter};
+            tensor.path = unique_path(code, meant);
+            const size_t number = add_tensor(code, made);
+            code->tensors.items[number] = tensor;
+            CM_TRY(save_tensor(code, &code->tensors.items[number], contents));
+            def->is_state = true;
+        }
+        cm_use_redirect(code->module, use, (cm_value)*own);
+    }
+    return CM_OK;
+}
+
 enum cm_status cm_code_take_tensors(struct cm_code *code, struct cm_error *err)
 {
+    struct cm_map parts = {0};
     const struct cm_graph_proto *graph = code->file->model.graph;
 
     for (size_t i = 0; i < graph->initializer.count; i++) {
@@ -259,6 +318,8 @@ enum cm_status cm_code_take_tensors(struct cm_code *code, struct cm_error *err)
         code->tensors.items[number] = tensor;
         if (def->is_state)
             CM_TRY(take_contents(code, &code->tensors.items[number]));
+        if (tensor.is_parameter && !tensor.is_turned)
+            CM_TRY(untie(code, value, proto, &parts, err));
     }
     return CM_OK;
 }
@@ -266,6 +327,60 @@ enum cm_status cm_code_take_tensors(struct cm_code *code, struct cm_error *err)
 size_t cm_code_tensor(struct cm_code *code, cm_value value)
 {
     return add_tensor(code, value);
+}
+
+/* The tensor that a value is, if it is one of the file's that is in a module: "fc1.weight". */
+static struct cm_code_tensor *named_tensor(struct cm_code *code, cm_value value, size_t *number)
+{
+    const uint64_t *found = cm_map_find_number(&code->tensor_of, value);
+
+    if (!found || !code->tensors.items[*found - 1].saved)
+        return NULL;
+    *number = (size_t)*found - 1;
+    return &code->tensors.items[*number];
+}
+
+/* Tensors of the model in a module of this path. */
+static size_t count_in(const struct cm_code *code, struct cm_str module)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < code->tensors.count; i++) {
+        const struct cm_str path = code->tensors.items[i].path;
+        count += path.size > module.size && path.data[module.size] == '.' &&
+                 memcmp(path.data, module.data, module.size) == 0;
+    }
+    return count;
+}
+
+int64_t cm_code_layer(struct cm_code *code, const struct cm_code_held *held, size_t count)
+{
+    struct cm_code_layer layer = {0};
+    bool added;
+
+    for (size_t i = 0; i < count; i++) {
+        size_t number;
+        if (!held[i].value)
+            continue;
+        const struct cm_code_tensor *tensor = named_tensor(code, held[i].value, &number);
+        if (!tensor || tensor->is_turned != held[i].is_turned ||
+            !cm_str_equal(cm_str_after_last(tensor->path, '.'), held[i].name))
+            return -1;
+        const struct cm_str module = cm_str_before_last(tensor->path, '.');
+        if (!module.size || (layer.path.size && !cm_str_equal(layer.path, module)) ||
+            layer.n_tensors == CM_COUNT(layer.tensors))
+            return -1;
+        layer.path = module;
+        layer.tensors[layer.n_tensors++] = number;
+    }
+    if (!layer.path.size || count_in(code, layer.path) != layer.n_tensors)
+        return -1;
+    uint64_t *number = cm_map_insert(&code->layer_of, code->arena, layer.path, &added);
+    if (added) {
+        *CM_PUSH(code->arena, &code->layers) = layer;
+        *number = code->layers.count;
+    }
+    return (int64_t)*number - 1;
 }
 
 /* The contents of a tensor that lines read. */

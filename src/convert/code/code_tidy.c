@@ -45,12 +45,21 @@ static bool is_head(struct cm_str text)
     return text.size && text.data[text.size - 1] == ':';
 }
 
+static void use_layer(struct cm_code *code, struct cm_code_layer *layer)
+{
+    layer->is_used = true;
+    for (size_t t = 0; t < layer->n_tensors; t++)
+        code->tensors.items[layer->tensors[t]].is_used = true;
+}
+
 static void count(struct cm_code *code)
 {
     for (size_t v = 0; v < code->vars.count; v++)
         code->vars.items[v].defs = code->vars.items[v].uses = 0;
     for (size_t t = 0; t < code->tensors.count; t++)
         code->tensors.items[t].is_used = false;
+    for (size_t l = 0; l < code->layers.count; l++)
+        code->layers.items[l].is_used = false;
     for (size_t i = 0; i < code->lines.count; i++) {
         const struct cm_code_line *line = &code->lines.items[i];
         const struct assignment to = assignment_of(line->text);
@@ -69,6 +78,8 @@ static void count(struct cm_code *code)
                 at++;
             else if (kind == CM_CODE_VAR)
                 code->vars.items[number].uses++;
+            else if (kind == CM_CODE_LAYER)
+                use_layer(code, &code->layers.items[number]);
             else
                 code->tensors.items[number].is_used = true;
         }
@@ -147,8 +158,10 @@ static size_t width_of(const struct cm_code *code, struct cm_str text)
             at++;
         } else if (kind == CM_CODE_VAR) {
             width += code->vars.items[number].hint.size + 1;
+        } else if (kind == CM_CODE_LAYER) {
+            width += code->layers.items[number].path.size + 6;
         } else {
-            width += code->tensors.items[number].path.size + 5;
+            width += code->tensors.items[number].path.size + 6;
         }
     }
     return width;

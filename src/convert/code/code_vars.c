@@ -34,7 +34,8 @@ bool cm_code_read_ref(struct cm_str text, size_t *at, char *kind, size_t *number
 {
     size_t i = *at;
 
-    if (i >= text.size || (text.data[i] != CM_CODE_VAR && text.data[i] != CM_CODE_TENSOR))
+    if (i >= text.size || (text.data[i] != CM_CODE_VAR && text.data[i] != CM_CODE_TENSOR &&
+                           text.data[i] != CM_CODE_LAYER))
         return false;
     *kind = text.data[i++];
     *number = 0;
@@ -137,6 +138,10 @@ struct cm_str cm_code_named(struct cm_code *code, struct cm_str text)
         done = at;
         if (kind == CM_CODE_TENSOR) {
             cm_code_put(code, &out, code->to->tensor(code, number));
+            continue;
+        }
+        if (kind == CM_CODE_LAYER) {
+            cm_code_put(code, &out, code->to->layer(code, code->layers.items[number].path));
             continue;
         }
         struct cm_code_var *var = &code->vars.items[number];

@@ -11,9 +11,10 @@ static const char *const keywords[] = {
     "False",   "None",     "True",     "and",    "as",   "assert", "async",  "await",
     "break",   "class",    "continue", "def",    "del",  "elif",   "else",   "except",
     "finally", "for",      "from",     "global", "if",   "import", "in",     "is",
-    "lambda",  "nonlocal", "not",      "or",     "pass", "raise",  "return", "try",
-    "while",   "with",     "yield",    "match",  "case", "type",   "print",  "self",
+    "lambda",  "nonlocal", "not",      "or", "pass", "raise", "return", "try", "while", "with", "yield",
 };
+
+const char *const cm_code_builtins[] = {"match", "case", "type", "print", "self", NULL};
 
 static bool is_letter(char c)
 {

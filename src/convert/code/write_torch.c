@@ -175,6 +175,11 @@ static struct cm_str place_of(const struct cm_code *code, struct cm_str path)
     return out;
 }
 
+static struct cm_str layer_place(const struct cm_code *code, struct cm_str path)
+{
+    return place_of(code, path);
+}
+
 static struct cm_str tensor_place(const struct cm_code *code, size_t i)
 {
     return place_of(code, code->tensors.items[i].path);
@@ -185,6 +190,22 @@ static struct cm_str tensor_place(const struct cm_code *code, size_t i)
 static void put(struct cm_code *code, struct cm_code_text *out, struct cm_str line)
 {
     cm_code_statement(code, out, 8, line);
+}
+
+/* A module in the one around it, "nn.Linear(4, 3)". */
+static void put_module(struct cm_code *code, struct cm_code_text *out, struct cm_str path,
+                       struct cm_str made)
+{
+    const struct cm_str around = cm_str_before_last(path, '.');
+
+    if (cm_code_is_number(cm_str_after_last(path, '.')) && around.size && is_list(code, around))
+        put(code, out,
+            cm_arena_printf(code->arena, "%.*s.append(%.*s)", CM_STR_ALL(place_of(code, around)),
+                            CM_STR_ALL(made)));
+    else
+        put(code, out,
+            cm_arena_printf(code->arena, "%.*s = %.*s", CM_STR_ALL(place_of(code, path)),
+                            CM_STR_ALL(made)));
 }
 
 /* The modules that a tensor is in, each once, outer ones first. */
@@ -202,16 +223,7 @@ static void put_modules(struct cm_code *code, struct cm_code_text *out, struct c
         const char *what = !has_numbers            ? "nn.Module()"
                            : is_list(code, module) ? "nn.ModuleList()"
                                                    : "nn.ModuleDict()";
-        const struct cm_str place = place_of(code, module);
-        struct cm_str around = cm_str_before_last(module, '.');
-        if (!cm_code_is_number(cm_str_after_last(module, '.')) || !around.size)
-            put(code, out, cm_arena_printf(code->arena, "%.*s = %s", CM_STR_ALL(place), what));
-        else if (is_list(code, around))
-            put(code, out,
-                cm_arena_printf(code->arena, "%.*s.append(%s)", CM_STR_ALL(place_of(code, around)),
-                                what));
-        else
-            put(code, out, cm_arena_printf(code->arena, "%.*s = %s", CM_STR_ALL(place), what));
+        put_module(code, out, module, cm_str(what));
     }
 }
 
@@ -271,10 +283,16 @@ static void put_tensor(struct cm_code *code, struct cm_code_text *out, size_t i)
                             CM_STR_ALL(name), CM_STR_ALL(made)));
 }
 
-/* Parts of lists are appended in their order: paths by name, with numbers as numbers. */
-static bool comes_before(const struct cm_code *code, size_t a, size_t b)
+/* Names in the order of their first tensor; numbers in their own, as lists are appended to. */
+struct order {
+    const struct cm_code *code;
+    struct cm_map first; /* of a path of a module or tensor: its first tensor, plus 1 */
+};
+
+static bool comes_before(const struct order *order, size_t a, size_t b)
 {
-    const struct cm_str x = code->tensors.items[a].path, y = code->tensors.items[b].path;
+    const struct cm_str x = order->code->tensors.items[a].path,
+                        y = order->code->tensors.items[b].path;
     size_t i = 0, k = 0;
 
     while (i < x.size && k < y.size) {
@@ -282,34 +300,69 @@ static bool comes_before(const struct cm_code *code, size_t a, size_t b)
         int64_t m = 0, n = 0;
         if (cm_str_equal(p, q))
             continue;
-        return cm_code_is_number(p) && cm_code_is_number(q) && cm_str_to_int64(p, &m) &&
-               cm_str_to_int64(q, &n) && m < n;
+        if (cm_code_is_number(p) && cm_code_is_number(q) && cm_str_to_int64(p, &m) &&
+            cm_str_to_int64(q, &n))
+            return m < n;
+        const struct cm_str to = {x.data, (size_t)(p.data - x.data) + p.size},
+                            from = {y.data, (size_t)(q.data - y.data) + q.size};
+        return cm_map_get(&order->first, to, 0) < cm_map_get(&order->first, from, 0);
     }
     return false;
+}
+
+static const struct cm_code_layer *layer_of(const struct cm_code *code, size_t tensor)
+{
+    for (size_t l = 0; l < code->layers.count; l++)
+        for (size_t t = 0; t < code->layers.items[l].n_tensors; t++)
+            if (code->layers.items[l].is_used && code->layers.items[l].tensors[t] == tensor)
+                return &code->layers.items[l];
+    return NULL;
+}
+
+static size_t *order_tensors(struct cm_code *code, size_t *count)
+{
+    size_t *list = CM_NEW_ARRAY(code->arena, size_t, code->tensors.count + 1);
+    struct order order = {.code = code};
+
+    *count = 0;
+    for (size_t i = 0; i < code->tensors.count; i++) {
+        const struct cm_str path = code->tensors.items[i].path;
+        size_t at = *count;
+        if (!code->tensors.items[i].is_used)
+            continue;
+        for (size_t end = 0; end < path.size;) {
+            bool added;
+            (void)cm_code_part(path, &end);
+            const struct cm_str module = {path.data, end < path.size ? end - 1 : end};
+            uint64_t *first = cm_map_insert(&order.first, code->arena, module, &added);
+            if (added)
+                *first = i + 1;
+        }
+        while (at && comes_before(&order, i, list[at - 1]))
+            at--;
+        memmove(list + at + 1, list + at, (*count - at) * sizeof *list);
+        list[at] = i;
+        ++*count;
+    }
+    return list;
 }
 
 static void put_init(struct cm_code *code, struct cm_code_text *out)
 {
     struct cm_map made = {0};
-    size_t *order = CM_NEW_ARRAY(code->arena, size_t, code->tensors.count + 1);
-    size_t count = 0;
+    size_t count;
+    const size_t *order = order_tensors(code, &count);
 
-    for (size_t i = 0; i < code->tensors.count; i++) {
-        size_t at = count;
-        if (!code->tensors.items[i].is_used)
-            continue;
-        while (at && comes_before(code, i, order[at - 1]))
-            at--;
-        memmove(order + at + 1, order + at, (count - at) * sizeof *order);
-        order[at] = i;
-        count++;
-    }
     if (!count)
         return;
     cm_code_putf(code, out, "    def __init__(self):\n        super().__init__()\n");
     for (size_t i = 0; i < count; i++) {
-        put_modules(code, out, &made, code->tensors.items[order[i]].path);
-        put_tensor(code, out, order[i]);
+        const struct cm_code_layer *layer = layer_of(code, order[i]);
+        put_modules(code, out, &made, layer ? layer->path : code->tensors.items[order[i]].path);
+        if (!layer)
+            put_tensor(code, out, order[i]);
+        else if (cm_map_add(&made, code->arena, layer->path))
+            put_module(code, out, layer->path, layer->made);
     }
     cm_code_putf(code, out, "\n");
 }
@@ -444,5 +497,6 @@ const struct cm_code_framework cm_code_torch = {
     .size_format = "%s.shape[%d]",
     .turned_format = "%s.T",
     .tensor = tensor_place,
+    .layer = layer_place,
     .write = write_torch,
 };

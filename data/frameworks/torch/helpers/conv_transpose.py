@@ -13,7 +13,7 @@ def conv_transpose(
             if output_shape is not None:
                 wanted = output_shape[-n:][i]
             total = size + output_padding[i] - wanted
-            front = total // 2 if auto_pad != "SAME_LOWER" else total - total // 2
+            front = total // 2 if auto_pad == "SAME_UPPER" else total - total // 2
             back = total - front
         y = y.movedim(axis, -1)
         y = F.pad(y, (-front, output_padding[i] - back))

@@ -37,7 +37,7 @@ def resize(
         elif transform == "pytorch_half_pixel":
             place = (out + 0.5) / scale - 0.5 if m > 1 else out * 0
         elif transform == "align_corners":
-            place = out * (n - 1) / (m - 1) if m > 1 else out * 0
+            place = out * (n - 1) / (scale * n - 1) if scale * n != 1 else out * 0
         elif transform == "asymmetric":
             place = out / scale
         else:

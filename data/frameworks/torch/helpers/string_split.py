@@ -6,4 +6,5 @@ def string_split(x, delimiter, most):
     width = max(map(len, parts), default=0)
     rows = [part + [""] * (width - len(part)) for part in parts]
     out = np.array(rows, dtype=object).reshape(*x.shape, width)
-    return out, torch.tensor([len(part) for part in parts]).reshape(tuple(x.shape))
+    counts = torch.tensor([len(part) for part in parts], dtype=torch.int64)
+    return out, counts.reshape(tuple(x.shape))
