@@ -70,7 +70,7 @@ static enum cm_status import_graph(struct cm_code *code, struct cm_error *err)
 /* ---- lines ---- */
 
 /* Variables must not hide what the code calls. */
-static void reserve_names(struct cm_code *code)
+void cm_code_reserve_names(struct cm_code *code)
 {
     const struct cm_str folder = cm_arena_printf(code->arena, "%s/helpers/", code->to->folder);
 
@@ -121,10 +121,12 @@ static void write_result(struct cm_code *code)
 
 static enum cm_status make_lines(struct cm_code *code, struct cm_error *err)
 {
-    reserve_names(code);
+    cm_code_reserve_names(code);
     take_inputs(code);
     CM_TRY(cm_code_nodes(code, code->graph, err));
     write_result(code);
+    cm_code_remove_dead(code);
+    cm_code_find_blocks(code);
     cm_code_tidy(code);
     return cm_code_settle_tensors(code, err);
 }

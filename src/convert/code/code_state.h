@@ -41,9 +41,11 @@ struct cm_code_tensor {
 struct cm_code_layer {
     struct cm_str path; /* "encoder.fc1" */
     struct cm_str made; /* the expression that makes it: "nn.Linear(4, 3)" */
-    size_t tensors[8];
+    size_t *tensors;
     size_t n_tensors;
     bool is_used;
+    bool is_block; /* of a class of ours */
+    bool is_list;  /* a list of such, which a loop reads */
 };
 
 struct cm_code_line {
@@ -54,6 +56,20 @@ struct cm_code_line {
 
 struct cm_code_lines {
     CM_ARRAY(struct cm_code_line);
+};
+
+/* A part of the network that occurs several times, with other tensors: a class. */
+struct cm_code_class {
+    struct cm_str name;
+    struct cm_str prefix; /* of the first one's tensors: "layers.0." */
+    struct cm_code_lines lines;
+    CM_ARRAY(size_t) inputs;      /* variables */
+    CM_ARRAY(struct cm_str) args; /* of the constructor: names */
+    struct cm_code_made {
+        size_t layer;
+        struct cm_str how; /* the layer is made, with names of args */
+    } * made;
+    size_t n_made;
 };
 
 struct cm_code {
@@ -76,8 +92,11 @@ struct cm_code {
     struct cm_map tensor_of; /* cm_value to number + 1 */
     CM_ARRAY(struct cm_code_layer) layers;
     struct cm_map layer_of; /* path to number + 1 */
+    struct cm_map alike;     /* contents of small constants to the first value that holds them */
     struct cm_map paths;     /* of tensors, and of what they are in: 1 a tensor, 2 a module */
     struct cm_code_lines lines;
+    CM_ARRAY(struct cm_code_class) classes;
+    const struct cm_code_class *within; /* the class that is printed; NULL: the model itself */
     CM_ARRAY(struct cm_str) helpers; /* names, in the order of their first use */
     CM_ARRAY(size_t) inputs;         /* variables */
     struct cm_str result;            /* what is returned, with references */
@@ -139,6 +158,9 @@ struct cm_str cm_code_unique(struct cm_code *code, struct cm_map *names, struct 
 /* The line with names in the place of references. */
 struct cm_str cm_code_named(struct cm_code *code, struct cm_str text);
 
+/* code.c: takes the names that code of the framework needs itself. */
+void cm_code_reserve_names(struct cm_code *code);
+
 /* ---- code_tensors.c ---- */
 
 /* Which initializers are parameters and what they are called; before any pass. */
@@ -174,6 +196,18 @@ extern const struct cm_template_host cm_code_host;
 
 /* ---- code_tidy.c: lines that nobody needs go, short ones go into the line that reads them ---- */
 void cm_code_tidy(struct cm_code *code);
+/* The first half of it. */
+void cm_code_remove_dead(struct cm_code *code);
+/* The variables that a line assigns, "a, b = VALUE"; count 0: it is no such line. */
+struct cm_code_assignment {
+    size_t targets[16];
+    size_t count;
+    struct cm_str value;
+};
+struct cm_code_assignment cm_code_assignment(struct cm_str text);
+
+/* ---- code_blocks.c: parts that occur several times become classes ---- */
+void cm_code_find_blocks(struct cm_code *code);
 
 /* ---- code_print.c ---- */
 

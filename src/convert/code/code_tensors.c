@@ -324,9 +324,28 @@ enum cm_status cm_code_take_tensors(struct cm_code *code, struct cm_error *err)
     return CM_OK;
 }
 
+/* Constants of a few elements that hold the same are one tensor. */
+static cm_value first_alike(struct cm_code *code, cm_value value)
+{
+    const struct cm_tensor *contents = cm_code_contents(code, value);
+
+    if (!contents || contents->type == CM_STRING || cm_tensor_count(contents) > INSIDE_MAX)
+        return value;
+    const struct cm_str nested = cm_code_nested(code->arena, contents);
+    const struct cm_str key = cm_arena_printf(code->arena, "%d %d %.*s", (int)contents->type,
+                                              contents->shape.rank, CM_STR_ALL(nested));
+    bool added;
+    uint64_t *first = cm_map_insert(&code->alike, code->arena, key, &added);
+    if (added)
+        *first = value;
+    return (cm_value)*first;
+}
+
 size_t cm_code_tensor(struct cm_code *code, cm_value value)
 {
-    return add_tensor(code, value);
+    const uint64_t *known = cm_map_find_number(&code->tensor_of, value);
+
+    return known ? (size_t)*known - 1 : add_tensor(code, first_alike(code, value));
 }
 
 /* The tensor that a value is, if it is one of the file's that is in a module: "fc1.weight". */
@@ -355,7 +374,8 @@ static size_t count_in(const struct cm_code *code, struct cm_str module)
 
 int64_t cm_code_layer(struct cm_code *code, const struct cm_code_held *held, size_t count)
 {
-    struct cm_code_layer layer = {0};
+    size_t *tensors = CM_NEW_ARRAY(code->arena, size_t, count + 1);
+    struct cm_code_layer layer = {.tensors = tensors};
     bool added;
 
     for (size_t i = 0; i < count; i++) {
@@ -367,8 +387,7 @@ int64_t cm_code_layer(struct cm_code *code, const struct cm_code_held *held, siz
             !cm_str_equal(cm_str_after_last(tensor->path, '.'), held[i].name))
             return -1;
         const struct cm_str module = cm_str_before_last(tensor->path, '.');
-        if (!module.size || (layer.path.size && !cm_str_equal(layer.path, module)) ||
-            layer.n_tensors == CM_COUNT(layer.tensors))
+        if (!module.size || (layer.path.size && !cm_str_equal(layer.path, module)))
             return -1;
         layer.path = module;
         layer.tensors[layer.n_tensors++] = number;

@@ -10,15 +10,9 @@ enum { WIDTH = 80, NESTING = 3, PASSES = 8 };
 
 /* ---- what a line assigns ---- */
 
-struct assignment {
-    size_t targets[16];
-    size_t count; /* 0: it is no assignment of variables */
-    struct cm_str value;
-};
-
-static struct assignment assignment_of(struct cm_str text)
+struct cm_code_assignment cm_code_assignment(struct cm_str text)
 {
-    struct assignment out = {0};
+    struct cm_code_assignment out = {0};
     size_t at = 0;
     char kind;
 
@@ -50,19 +44,18 @@ static void use_layer(struct cm_code *code, struct cm_code_layer *layer)
     layer->is_used = true;
     for (size_t t = 0; t < layer->n_tensors; t++)
         code->tensors.items[layer->tensors[t]].is_used = true;
+    for (size_t l = 0; layer->is_list && l < code->layers.count; l++) {
+        struct cm_code_layer *block = &code->layers.items[l];
+        if (block->is_block && cm_str_equal(cm_str_before_last(block->path, '.'), layer->path))
+            use_layer(code, block);
+    }
 }
 
-static void count(struct cm_code *code)
+static void count_lines(struct cm_code *code, const struct cm_code_lines *lines)
 {
-    for (size_t v = 0; v < code->vars.count; v++)
-        code->vars.items[v].defs = code->vars.items[v].uses = 0;
-    for (size_t t = 0; t < code->tensors.count; t++)
-        code->tensors.items[t].is_used = false;
-    for (size_t l = 0; l < code->layers.count; l++)
-        code->layers.items[l].is_used = false;
-    for (size_t i = 0; i < code->lines.count; i++) {
-        const struct cm_code_line *line = &code->lines.items[i];
-        const struct assignment to = assignment_of(line->text);
+    for (size_t i = 0; i < lines->count; i++) {
+        const struct cm_code_line *line = &lines->items[i];
+        const struct cm_code_assignment to = cm_code_assignment(line->text);
 
         if (line->is_gone)
             continue;
@@ -86,6 +79,17 @@ static void count(struct cm_code *code)
     }
 }
 
+static void count(struct cm_code *code)
+{
+    for (size_t v = 0; v < code->vars.count; v++)
+        code->vars.items[v].defs = code->vars.items[v].uses = 0;
+    for (size_t t = 0; t < code->tensors.count; t++)
+        code->tensors.items[t].is_used = false;
+    for (size_t l = 0; l < code->layers.count; l++)
+        code->layers.items[l].is_used = false;
+    count_lines(code, &code->lines);
+}
+
 /* ---- dead lines ---- */
 
 static bool remove_dead(struct cm_code *code)
@@ -95,7 +99,7 @@ static bool remove_dead(struct cm_code *code)
     count(code);
     for (size_t i = code->lines.count; i-- > 0;) {
         struct cm_code_line *line = &code->lines.items[i];
-        const struct assignment to = assignment_of(line->text);
+        const struct cm_code_assignment to = cm_code_assignment(line->text);
         size_t read = 0;
 
         if (line->is_gone || !to.count || is_head(line->text))
@@ -233,7 +237,7 @@ static bool inline_short(struct cm_code *code)
     count(code);
     for (size_t i = 0; i < code->lines.count; i++) {
         struct cm_code_line *line = &code->lines.items[i];
-        const struct assignment to = assignment_of(line->text);
+        const struct cm_code_assignment to = cm_code_assignment(line->text);
         const size_t n = next_line(code, i);
 
         if (line->is_gone || to.count != 1 || n == code->lines.count)
@@ -255,11 +259,30 @@ static bool inline_short(struct cm_code *code)
     return changed;
 }
 
-void cm_code_tidy(struct cm_code *code)
+void cm_code_remove_dead(struct cm_code *code)
 {
     for (int pass = 0; pass < 64 && remove_dead(code); pass++)
         ;
+}
+
+static void inline_all(struct cm_code *code)
+{
     for (int pass = 0; pass < PASSES && inline_short(code); pass++)
         ;
+}
+
+void cm_code_tidy(struct cm_code *code)
+{
+    const struct cm_code_lines main = code->lines;
+
+    for (size_t i = 0; i < code->classes.count; i++) {
+        code->lines = code->classes.items[i].lines;
+        inline_all(code);
+        code->classes.items[i].lines = code->lines;
+    }
+    code->lines = main;
+    inline_all(code);
     count(code);
+    for (size_t i = 0; i < code->classes.count; i++)
+        count_lines(code, &code->classes.items[i].lines);
 }

@@ -159,8 +159,11 @@ static bool is_list(const struct cm_code *code, struct cm_str module)
 static struct cm_str place_of(const struct cm_code *code, struct cm_str path)
 {
     struct cm_str out = CM_STR("self");
+    const struct cm_str prefix = code->within ? code->within->prefix : CM_STR_NONE;
+    const bool is_inside = prefix.size && path.size >= prefix.size &&
+                           memcmp(path.data, prefix.data, prefix.size) == 0;
 
-    for (size_t at = 0; at < path.size;) {
+    for (size_t at = is_inside ? prefix.size : 0; at < path.size;) {
         const size_t begin = at;
         const struct cm_str part = cm_code_part(path, &at);
         const struct cm_str around = {path.data, begin ? begin - 1 : 0};
@@ -212,7 +215,7 @@ static void put_module(struct cm_code *code, struct cm_code_text *out, struct cm
 static void put_modules(struct cm_code *code, struct cm_code_text *out, struct cm_map *made,
                         struct cm_str path)
 {
-    for (size_t at = 0; at < path.size;) {
+    for (size_t at = code->within ? code->within->prefix.size : 0; at < path.size;) {
         (void)cm_code_part(path, &at);
         const struct cm_str module = {path.data, at ? at - 1 : 0};
         size_t next = at;
@@ -310,13 +313,37 @@ static bool comes_before(const struct order *order, size_t a, size_t b)
     return false;
 }
 
+static bool is_in(struct cm_str path, struct cm_str prefix)
+{
+    return path.size > prefix.size &&
+           (!prefix.size || memcmp(path.data, prefix.data, prefix.size) == 0);
+}
+
+/* The outermost layer that holds a tensor, in the class or the model that is printed. */
 static const struct cm_code_layer *layer_of(const struct cm_code *code, size_t tensor)
 {
-    for (size_t l = 0; l < code->layers.count; l++)
-        for (size_t t = 0; t < code->layers.items[l].n_tensors; t++)
-            if (code->layers.items[l].is_used && code->layers.items[l].tensors[t] == tensor)
-                return &code->layers.items[l];
-    return NULL;
+    const struct cm_str prefix = code->within ? code->within->prefix : CM_STR_NONE;
+    const struct cm_code_layer *found = NULL;
+
+    for (size_t l = 0; l < code->layers.count; l++) {
+        const struct cm_code_layer *layer = &code->layers.items[l];
+        if (!layer->is_used || !is_in(layer->path, prefix) ||
+            (found && found->path.size <= layer->path.size))
+            continue;
+        for (size_t t = 0; t < layer->n_tensors; t++)
+            if (layer->tensors[t] == tensor)
+                found = layer;
+    }
+    return found;
+}
+
+/* How a layer is made, in a class with the names of its arguments. */
+static struct cm_str how_made(const struct cm_code *code, const struct cm_code_layer *layer)
+{
+    for (size_t i = 0; code->within && i < code->within->n_made; i++)
+        if (&code->layers.items[code->within->made[i].layer] == layer)
+            return code->within->made[i].how;
+    return layer->made;
 }
 
 static size_t *order_tensors(struct cm_code *code, size_t *count)
@@ -328,7 +355,8 @@ static size_t *order_tensors(struct cm_code *code, size_t *count)
     for (size_t i = 0; i < code->tensors.count; i++) {
         const struct cm_str path = code->tensors.items[i].path;
         size_t at = *count;
-        if (!code->tensors.items[i].is_used)
+        if (!code->tensors.items[i].is_used ||
+            !is_in(path, code->within ? code->within->prefix : CM_STR_NONE))
             continue;
         for (size_t end = 0; end < path.size;) {
             bool added;
@@ -347,6 +375,57 @@ static size_t *order_tensors(struct cm_code *code, size_t *count)
     return list;
 }
 
+/* All modules of a list are made alike: "Layer()" of [Layer() for _ in range(12)]; *count: how many.
+ * Empty: they are not. */
+static struct cm_str all_alike(const struct cm_code *code, struct cm_str list, size_t *count)
+{
+    struct cm_str made = CM_STR_NONE;
+
+    *count = 0;
+    for (size_t l = 0; l < code->layers.count; l++) {
+        const struct cm_code_layer *layer = &code->layers.items[l];
+        if (!layer->is_block || !layer->n_tensors ||
+            !cm_str_equal(cm_str_before_last(layer->path, '.'), list))
+            continue;
+        if (*count && !cm_str_equal(layer->made, made))
+            return CM_STR_NONE;
+        made = layer->made;
+        ++*count;
+    }
+    return made;
+}
+
+/* A list whose modules are alike is made at once; true: it was. */
+static bool put_list(struct cm_code *code, struct cm_code_text *out, struct cm_map *made,
+                     const struct cm_code_layer *layer)
+{
+    const struct cm_str list = cm_str_before_last(layer->path, '.');
+    size_t count;
+    const struct cm_str how = layer->is_block ? all_alike(code, list, &count) : CM_STR_NONE;
+
+    if (!how.size || count < 2 || !is_list(code, list))
+        return false;
+    if (!cm_map_add(made, code->arena, list))
+        return true;
+    put_modules(code, out, made, list);
+    put_module(code, out, list,
+               cm_arena_printf(code->arena, "nn.ModuleList(%.*s for _ in range(%zu))",
+                               CM_STR_ALL(how), count));
+    return true;
+}
+
+static void put_head(struct cm_code *code, struct cm_code_text *out)
+{
+    struct cm_code_text head = {0};
+
+    cm_code_putf(code, &head, "def __init__(self");
+    for (size_t i = 0; code->within && i < code->within->args.count; i++)
+        cm_code_putf(code, &head, ", %.*s", CM_STR_ALL(code->within->args.items[i]));
+    cm_code_putf(code, &head, "):");
+    cm_code_statement(code, out, 4, cm_code_text_str(&head));
+    put(code, out, CM_STR("super().__init__()"));
+}
+
 static void put_init(struct cm_code *code, struct cm_code_text *out)
 {
     struct cm_map made = {0};
@@ -355,14 +434,16 @@ static void put_init(struct cm_code *code, struct cm_code_text *out)
 
     if (!count)
         return;
-    cm_code_putf(code, out, "    def __init__(self):\n        super().__init__()\n");
+    put_head(code, out);
     for (size_t i = 0; i < count; i++) {
         const struct cm_code_layer *layer = layer_of(code, order[i]);
+        if (layer && put_list(code, out, &made, layer))
+            continue;
         put_modules(code, out, &made, layer ? layer->path : code->tensors.items[order[i]].path);
         if (!layer)
             put_tensor(code, out, order[i]);
         else if (cm_map_add(&made, code->arena, layer->path))
-            put_module(code, out, layer->path, layer->made);
+            put_module(code, out, layer->path, how_made(code, layer));
     }
     cm_code_putf(code, out, "\n");
 }
@@ -380,18 +461,39 @@ static bool uses(const struct cm_code_text *text, const char *name)
     return false;
 }
 
-static void put_forward(struct cm_code *code, struct cm_code_text *out)
+static void put_forward(struct cm_code *code, struct cm_code_text *out, const size_t *inputs,
+                        size_t n_inputs)
 {
     struct cm_code_text head = {0};
 
     cm_code_putf(code, &head, "def forward(self");
-    for (size_t i = 0; i < code->inputs.count; i++) {
+    for (size_t i = 0; i < n_inputs; i++) {
         cm_code_putf(code, &head, ", ");
-        cm_code_put(code, &head, code->vars.items[code->inputs.items[i]].name);
+        cm_code_put(code, &head,
+                    cm_code_named(code, cm_code_ref(code, CM_CODE_VAR, inputs[i])));
     }
     cm_code_putf(code, &head, "):");
     cm_code_statement(code, out, 4, cm_code_text_str(&head));
     cm_code_put_lines(code, out, 8);
+}
+
+/* Variables of a class have names of their own. */
+static void put_class(struct cm_code *code, struct cm_code_text *out,
+                      const struct cm_code_class *class)
+{
+    const struct cm_code_lines lines = code->lines;
+    const struct cm_map names = code->names;
+
+    code->names = (struct cm_map){0};
+    cm_code_reserve_names(code);
+    code->within = class;
+    code->lines = class->lines;
+    cm_code_putf(code, out, "\n\nclass %.*s(nn.Module):\n", CM_STR_ALL(class->name));
+    put_init(code, out);
+    put_forward(code, out, class->inputs.items, class->inputs.count);
+    code->lines = lines;
+    code->within = NULL;
+    code->names = names;
 }
 
 static struct cm_str model_text(struct cm_code *code)
@@ -401,9 +503,11 @@ static struct cm_str model_text(struct cm_code *code)
     struct cm_code_text body = {0}, out = {0};
 
     cm_code_helpers(code, &body);
+    for (size_t i = 0; i < code->classes.count; i++)
+        put_class(code, &body, &code->classes.items[i]);
     cm_code_putf(code, &body, "\n\nclass Model(nn.Module):\n");
     put_init(code, &body);
-    put_forward(code, &body);
+    put_forward(code, &body, code->inputs.items, code->inputs.count);
     cm_code_putf(code, &body, "\n\ndef load(path=None):\n");
     cm_code_putf(code, &body, "    \"\"\"The model with its tensors, ready to predict.\"\"\"\n");
     cm_code_putf(code, &body, "    model = Model()\n");
