@@ -97,9 +97,11 @@ static void take_inputs(struct cm_code *code)
         if (!cm_code_read_ref(ref, &at, &kind, &number) || kind != CM_CODE_VAR)
             continue;
         struct cm_code_var *var = &code->vars.items[number];
-        var->name = cm_code_unique(
-            code, &code->names,
-            cm_code_identifier(code->arena, cm_value_get(code->module, value)->name));
+        struct cm_str name = cm_value_get(code->module, value)->name;
+        if (code->is_function && cm_str_ends(name, CM_CODE_CUT))
+            name.size -= strlen(CM_CODE_CUT);
+        var->name =
+            cm_code_unique(code, &code->names, cm_code_identifier(code->arena, name));
         var->hint = var->name;
         *CM_PUSH(code->arena, &code->inputs) = number;
     }
@@ -119,14 +121,15 @@ static void write_result(struct cm_code *code)
     cm_code_line(code, 0, cm_code_text_str(&out));
 }
 
-static enum cm_status make_lines(struct cm_code *code, struct cm_error *err)
+enum cm_status cm_code_make_lines(struct cm_code *code, struct cm_error *err)
 {
     cm_code_reserve_names(code);
     take_inputs(code);
     CM_TRY(cm_code_nodes(code, code->graph, err));
     write_result(code);
     cm_code_remove_dead(code);
-    cm_code_find_blocks(code);
+    if (!code->is_function)
+        cm_code_find_blocks(code);
     cm_code_tidy(code);
     return cm_code_settle_tensors(code, err);
 }
@@ -169,7 +172,7 @@ enum cm_status cm_code_export(struct cm_arena *arena, const struct cm_model_file
         return cm_fail(err, CM_BAD_MODEL, "the model has no graph");
     CM_TRY(import_graph(code, err));
     CM_TRY(prepare_graph(code, err));
-    CM_TRY(make_lines(code, err));
+    CM_TRY(cm_code_make_lines(code, err));
     CM_TRY(cm_findings_fail(options->findings, err));
     list_tensors(code);
     report->saved = code->saved;

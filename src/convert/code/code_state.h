@@ -15,6 +15,7 @@
 #define CM_CODE_TENSOR '\2' /* a tensor of the model */
 #define CM_CODE_LAYER  '\4' /* a layer of the framework */
 #define CM_CODE_END    '\3'
+#define CM_CODE_CUT    ".cut" /* ends the name of an input of the loss that the model computes */
 
 /* A variable of the generated function. */
 struct cm_code_var {
@@ -105,6 +106,8 @@ struct cm_code {
     int depth;                       /* of bodies in bodies */
     const struct cm_node *node;      /* the node at hand */
     bool expands;                    /* its row wants the function body in its place */
+    bool has_training; /* the writer wrote what trains it on */
+    bool is_function; /* not a module: tensors of the model are written where they are read */
     struct cm_error *err;
 };
 
@@ -158,6 +161,8 @@ struct cm_str cm_code_unique(struct cm_code *code, struct cm_map *names, struct 
 /* The line with names in the place of references. */
 struct cm_str cm_code_named(struct cm_code *code, struct cm_str text);
 
+/* code.c: the lines of the graph, tidied, with a return. */
+enum cm_status cm_code_make_lines(struct cm_code *code, struct cm_error *err) CM_MUST_CHECK;
 /* code.c: takes the names that code of the framework needs itself. */
 void cm_code_reserve_names(struct cm_code *code);
 

@@ -1,6 +1,7 @@
 /* PyTorch: an nn.Module, its state_dict, a check. */
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/code/code_files.h"
+#include "convert/code/write_torch_train.h"
 
 #include "base/folder_save.h"
 #include "convert/frameworks/torch/torch_file.h"
@@ -185,6 +186,13 @@ static struct cm_str layer_place(const struct cm_code *code, struct cm_str path)
 
 static struct cm_str tensor_place(const struct cm_code *code, size_t i)
 {
+    const struct cm_code_tensor *tensor = &code->tensors.items[i];
+
+    if (code->is_function && tensor->contents) {
+        const struct cm_str list = cm_code_nested(code->arena, tensor->contents);
+        return cm_arena_printf(code->arena, "torch.tensor(%.*s, dtype=%s)", CM_STR_ALL(list),
+                               cm_code_type(code, tensor->dtype));
+    }
     return place_of(code, code->tensors.items[i].path);
 }
 
@@ -569,6 +577,9 @@ static enum cm_status write_readme(struct cm_code *code, struct cm_folder_save *
         cm_code_putf(code, &out,
                      "- `check.py`: exits 0 if the module computes what Cameo "
                      "recorded in `check.npz`\n");
+    if (code->has_training)
+        cm_code_putf(code, &out, "- `train.py`: goes on with the training, from `training.pt`: "
+                                 "`python train.py --data FILE.npz --steps 100`\n");
     for (size_t i = 0; i < code->notes.count; i++)
         cm_code_putf(code, &out, "\n%.*s\n",
                      CM_STR_ALL(cm_code_comment(code->arena, code->notes.items[i])));
@@ -588,6 +599,7 @@ static enum cm_status write_torch(struct cm_code *code, struct cm_folder_save *f
     }
     if (code->options->sample)
         CM_TRY(write_check(code, folder, err));
+    CM_TRY(cm_torch_write_training(code, folder, err));
     return write_readme(code, folder, err);
 }
 
