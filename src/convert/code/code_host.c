@@ -458,6 +458,28 @@ static struct cm_term layer_term(struct cm_code *code, const struct cm_term *lis
                       : cm_term_text(cm_code_ref(code, CM_CODE_LAYER, (size_t)number));
 }
 
+/* gates(W, R, B): the layer that holds the network's tensors which these were made of, or none, then
+ * those tensors; none: they are not known. */
+static struct cm_term gates_term(struct cm_code *code, const struct cm_term *args, size_t count)
+{
+    cm_value values[3] = {0};
+    size_t tensors[8];
+    struct cm_term *items;
+    int64_t layer;
+
+    for (size_t i = 0; i < count && i < CM_COUNT(values); i++)
+        values[i] = args[i].kind == CM_TERM_VALUE ? (cm_value)args[i].i : 0;
+    const size_t n = cm_code_gates(code, values, CM_COUNT(values), tensors, &layer);
+    if (!n)
+        return CM_TERM_ABSENT;
+    const struct cm_term list = list_term(code, n + 1, &items);
+    if (layer >= 0)
+        items[0] = cm_term_text(cm_code_ref(code, CM_CODE_LAYER, (size_t)layer));
+    for (size_t i = 0; i < n; i++)
+        items[i + 1] = cm_term_text(cm_code_ref(code, CM_CODE_TENSOR, tensors[i]));
+    return list;
+}
+
 /* made(layer, "nn.Linear(4, 3)"): is that how the layer is made? The first to ask decides. */
 static bool is_made_so(struct cm_code *code, struct cm_str ref, struct cm_str how)
 {
@@ -554,6 +576,8 @@ static struct cm_term host_call(void *arg, struct cm_template_run *run, struct c
         return cm_term_text(tuple_text(code, run, a));
     if (count == 1 && a->kind == CM_TERM_LIST && cm_str_is(name, "short"))
         return cm_term_text(short_text(code, run, a));
+    if (count == 3 && cm_str_is(name, "gates"))
+        return gates_term(code, args, count);
     if (count == 1 && a->kind == CM_TERM_LIST && cm_str_is(name, "layer"))
         return layer_term(code, a);
     if (count == 2 && a->kind == CM_TERM_TEXT && b->kind == CM_TERM_TEXT &&

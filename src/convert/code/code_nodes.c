@@ -83,8 +83,10 @@ static enum cm_status write_node(struct cm_code *code, struct cm_node *node, str
 
     code->node = node;
     code->expands = false;
-    enum cm_status status = expand_row(code, node, err);
-    const bool expands = code->expands;
+    const bool has_row = cm_code_row(code->to, node->domain, node->op_type);
+    enum cm_status status =
+        has_row || !cm_node_has_function(node) ? expand_row(code, node, err) : CM_OK;
+    const bool expands = code->expands || (!has_row && !status);
     code->node = outer;
     code->expands = false;
     if (!status && expands) {

@@ -83,7 +83,9 @@ struct cm_code {
     struct cm_originals *originals;
     struct cm_saved *saved;      /* as a checkpoint of PyTorch would be: names of the network */
     struct cm_saved_texts notes; /* for people */
-    struct cm_map saved_by_name; /* index + 1 */
+    struct cm_saved_index network; /* tensors of the network that was exported */
+    bool has_network;
+    struct cm_map gate_tensors; /* their names to numbers of tensors */
 
     CM_ARRAY(struct cm_code_var) vars;
     struct cm_map var_of;   /* cm_value to number + 1 */
@@ -93,6 +95,7 @@ struct cm_code {
     struct cm_map tensor_of; /* cm_value to number + 1 */
     CM_ARRAY(struct cm_code_layer) layers;
     struct cm_map layer_of; /* path to number + 1 */
+    struct cm_map moved;     /* initializers that training updates */
     struct cm_map alike;     /* contents of small constants to the first value that holds them */
     struct cm_map paths;     /* of tensors, and of what they are in: 1 a tensor, 2 a module */
     struct cm_code_lines lines;
@@ -180,6 +183,10 @@ struct cm_code_held {
     bool is_turned; /* as the framework has it, the tensor is the transposed one of the value */
 };
 int64_t cm_code_layer(struct cm_code *code, const struct cm_code_held *held, size_t count);
+/* The tensors of the network that the operands of a recurrent node were made of, in PyTorch's order;
+ * at most 8. 0: that is not known. layer: the layer that holds just these, -1: there is none. */
+size_t cm_code_gates(struct cm_code *code, const cm_value *values, size_t count, size_t *tensors,
+                     int64_t *layer);
 /* Names and contents of those that lines read. */
 enum cm_status cm_code_settle_tensors(struct cm_code *code, struct cm_error *err) CM_MUST_CHECK;
 

@@ -6,7 +6,7 @@
 #include "graph/op.h"
 #include "onnx/tensor_data.h"
 
-enum { INSIDE_MAX = 8, PATH_MAX_PARTS = 32 };
+enum { INSIDE_MAX = 8, PATH_MAX_PARTS = 32, MOVES_MAX = 6 };
 
 /* ---- names ---- */
 
@@ -166,8 +166,8 @@ struct reads {
     bool is_learned, is_statistic, is_applied;
 };
 
-/* How nodes read an initializer. */
-static struct reads reads_of(struct cm_code *code, cm_value value)
+/* How nodes read an initializer, through nodes that only move its elements. */
+static struct reads reads_of(struct cm_code *code, cm_value value, int depth)
 {
     struct reads reads = {0};
 
@@ -181,6 +181,9 @@ static struct reads reads_of(struct cm_code *code, cm_value value)
             reads.is_learned = true;
         else if (op && op->elementwise)
             reads.is_applied = true;
+        if (!duty && op && depth < MOVES_MAX && cm_node_output(use->node, 0) &&
+            (op->values.kept || op->values.is_copy || op->values.picked_from & (1u << (use->index & 31))))
+            reads.is_learned |= reads_of(code, use->node->outputs[0], depth + 1).is_learned;
     }
     return reads;
 }
@@ -188,13 +191,15 @@ static struct reads reads_of(struct cm_code *code, cm_value value)
 static bool is_trained(struct cm_code *code, cm_value value, const struct cm_tensor_proto *proto)
 {
     const struct cm_original *original = cm_originals_find(code->originals, proto->name);
-    const struct reads reads = reads_of(code, value);
+    const struct reads reads = reads_of(code, value, 0);
     const enum cm_dtype dtype = (enum cm_dtype)proto->data_type;
 
     if (dtype != CM_FLOAT && dtype != CM_DOUBLE && dtype != CM_FLOAT16 && dtype != CM_BFLOAT16)
         return false;
-    if (code->originals->n_recorded && original && original->names.count)
-        return original->is_parameter;
+    if (cm_map_find(&code->moved, proto->name) && !reads.is_statistic)
+        return true;
+    if (code->originals->n_recorded) /* the file says which tensors are parameters */
+        return original && original->names.count && original->is_parameter;
     if (reads.is_statistic || !proto->dims.count)
         return false;
     return reads.is_learned;
@@ -295,11 +300,23 @@ static enum cm_status untie(struct cm_code *code, cm_value value,
     return CM_OK;
 }
 
+/* What the training of the model updates is a parameter. */
+static void list_moved(struct cm_code *code)
+{
+    const struct cm_model_proto *model = &code->file->model;
+
+    for (size_t i = 0; i < model->training_info.count; i++)
+        for (size_t b = 0; b < model->training_info.items[i].update_binding.count; b++)
+            cm_map_add(&code->moved, code->arena,
+                       model->training_info.items[i].update_binding.items[b].key);
+}
+
 enum cm_status cm_code_take_tensors(struct cm_code *code, struct cm_error *err)
 {
     struct cm_map parts = {0};
     const struct cm_graph_proto *graph = code->file->model.graph;
 
+    list_moved(code);
     for (size_t i = 0; i < graph->initializer.count; i++) {
         const struct cm_tensor_proto *proto = &graph->initializer.items[i];
         const cm_value value = cm_graph_find(code->graph, proto->name);
@@ -313,7 +330,7 @@ enum cm_status cm_code_take_tensors(struct cm_code *code, struct cm_error *err)
         tensor.is_parameter = is_trained(code, value, proto);
         name_tensor(code, &tensor, proto);
         /* Passes must not compute with what training changes, nor with the statistics of layers. */
-        def->is_state = tensor.is_parameter || reads_of(code, value).is_statistic;
+        def->is_state = tensor.is_parameter || reads_of(code, value, 0).is_statistic;
         const size_t number = add_tensor(code, value);
         code->tensors.items[number] = tensor;
         if (def->is_state)
@@ -402,14 +419,114 @@ int64_t cm_code_layer(struct cm_code *code, const struct cm_code_held *held, siz
     return (int64_t)*number - 1;
 }
 
+/* ---- recurrent layers, whose tensors an exporter put together ---- */
+
+/* The tensors of the network by their names, as a checkpoint has them. */
+static const struct cm_saved_tensor *network_tensor(struct cm_code *code, struct cm_str name)
+{
+    if (!code->has_network) {
+        struct cm_saved_texts notes = {0};
+        struct cm_error ignored = {0};
+        struct cm_saved *saved;
+
+        code->has_network = true;
+        if (cm_gather(code->arena, code->file,
+                      (struct cm_gathering){.originals = true, .notes = &notes}, &saved,
+                      &ignored) != CM_OK)
+            return NULL;
+        code->network = cm_saved_index(code->arena, saved);
+    }
+    return code->network.saved ? cm_saved_tensor_of(&code->network, "", name) : NULL;
+}
+
+/* The tensor of this name, which is part of what an initializer holds. */
+static bool gate_tensor(struct cm_code *code, struct cm_str name, bool is_parameter, size_t *number)
+{
+    const struct cm_saved_tensor *saved = network_tensor(code, name);
+    bool added;
+
+    if (!saved)
+        return false;
+    uint64_t *known = cm_map_insert(&code->gate_tensors, code->arena, name, &added);
+    if (added) {
+        struct cm_code_tensor tensor = {.dtype = saved->dtype,
+                                        .shape = saved->shape,
+                                        .is_parameter = is_parameter,
+                                        .path = unique_path(code, name)};
+        tensor.saved = CM_NEW(code->arena, struct cm_saved_tensor);
+        *tensor.saved = *saved;
+        *CM_PUSH(code->arena, &code->tensors) = tensor;
+        *known = code->tensors.count - 1;
+    }
+    *number = (size_t)*known;
+    return cm_str_equal(code->tensors.items[*number].path, name);
+}
+
+/* PyTorch's order: weight_ih, weight_hh, bias_ih, bias_hh, then the other direction's. */
+static int gate_rank(struct cm_str name)
+{
+    const int other = cm_str_ends(name, "_reverse") ? 4 : 0;
+
+    return other + (cm_str_contains(name, "weight_ih")   ? 0
+                    : cm_str_contains(name, "weight_hh") ? 1
+                    : cm_str_contains(name, "bias_ih")   ? 2
+                                                         : 3);
+}
+
+size_t cm_code_gates(struct cm_code *code, const cm_value *values, size_t count, size_t *tensors,
+                     int64_t *layer)
+{
+    struct cm_code_layer made = {.tensors = CM_NEW_ARRAY(code->arena, size_t, 8)};
+    size_t n = 0;
+    bool added;
+
+    *layer = -1;
+    for (size_t v = 0; v < count; v++) {
+        const struct cm_value_def *def = values[v] ? cm_value_get(code->module, values[v]) : NULL;
+        const struct cm_original *original =
+            def && def->initializer ? cm_originals_find(code->originals, def->initializer->name)
+                                    : NULL;
+        if (!def)
+            continue;
+        if (!original || original->folding != CM_FOLDED_GATES)
+            return 0;
+        for (size_t i = 0; i < original->names.count; i++, n++) {
+            if (n == 8 || !gate_tensor(code, original->names.items[i], def->is_state, &tensors[n]))
+                return 0;
+            for (size_t k = n; k && gate_rank(code->tensors.items[tensors[k]].path) <
+                                        gate_rank(code->tensors.items[tensors[k - 1]].path);
+                 k--) {
+                const size_t other = tensors[k];
+                tensors[k] = tensors[k - 1];
+                tensors[k - 1] = other;
+            }
+        }
+    }
+    if (!n)
+        return 0;
+    made.path = cm_str_before_last(code->tensors.items[tensors[0]].path, '.');
+    memcpy(made.tensors, tensors, n * sizeof *tensors);
+    made.n_tensors = n;
+    if (!made.path.size || count_in(code, made.path) != n ||
+        !cm_str_ends(code->tensors.items[tensors[0]].path, ".weight_ih_l0"))
+        return n;
+    uint64_t *number = cm_map_insert(&code->layer_of, code->arena, made.path, &added);
+    if (added) {
+        *CM_PUSH(code->arena, &code->layers) = made;
+        *number = code->layers.count;
+    }
+    *layer = (int64_t)*number - 1;
+    return n;
+}
+
 /* The contents of a tensor that lines read. */
 static enum cm_status settle(struct cm_code *code, struct cm_code_tensor *tensor)
 {
+    if (tensor->saved)
+        return CM_OK;
     const struct cm_value_def *def = cm_value_get(code->module, tensor->value);
     const struct cm_tensor *contents = cm_code_contents(code, tensor->value);
 
-    if (tensor->saved)
-        return CM_OK;
     if (!contents)
         return cm_fail(code->err, CM_BAD_MODEL, "the contents of '%.*s' cannot be read",
                        CM_STR_FMT(def->name));
@@ -442,7 +559,8 @@ enum cm_status cm_code_settle_tensors(struct cm_code *code, struct cm_error *err
             continue;
         code->err = &why;
         if (settle(code, tensor) != CM_OK) {
-            const struct cm_str name = cm_value_get(code->module, tensor->value)->name;
+            const struct cm_str name =
+                tensor->value ? cm_value_get(code->module, tensor->value)->name : tensor->path;
             cm_findings_unsupported(code->options->findings,
                                     cm_arena_printf(code->arena, "tensor '%.*s'", CM_STR_FMT(name)),
                                     "%s", why.text);
