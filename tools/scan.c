@@ -1,6 +1,6 @@
 /* Writes the lists that `make` finds by scanning: operators, kernels, commands, tests, bodies,
- * templates, rows of frameworks, levels. It runs in the project's root and takes paths relative to it, so that no name
- * in a list depends on where the checkout stands. */
+ * templates, rows of frameworks, levels. It runs in the project's root and takes paths relative to
+ * it, so that no name in a list depends on where the checkout stands. */
 // SPDX-License-Identifier: Apache-2.0
 #include <ctype.h>
 #include <errno.h>
@@ -661,7 +661,8 @@ int main(int argc, char **argv)
         free(out.data);
         return 0;
     }
-    fputs("usage: scan ops|kernels|commands|tests|bodies|sources|templates|frameworks|levels OUT.c FILE...\n",
+    fputs("usage: scan ops|kernels|commands|tests|bodies|sources|templates|frameworks|levels OUT.c "
+          "FILE...\n",
           stderr);
     return 2;
 }

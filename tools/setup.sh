@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what is missing, and nothing that is there: tools/setup.sh build|test|python|dev|cross|bench|compile|checkpoints|frontends
+# Installs what is missing, and nothing that is there: tools/setup.sh build|test|python|dev|cross|bench|compile|checkpoints|frontends|handover
 # SPDX-License-Identifier: Apache-2.0
 #
 # build   what compiles the library: a C compiler, CMake, Ninja; and what it opens at run time if it
@@ -16,6 +16,8 @@
 # compile what test has, all of it needed, MLIR's tools, and a compiler's library for microcontrollers
 # checkpoints  what test has, and the frameworks whose checkpoints are read and written, in
 #         build/checkpoints-venv and build/checkpoints-ort-venv (some 9 GB)
+# handover  what checkpoints has, and what judges generated code, in build/handover-venv, which
+#         sees the frameworks of build/checkpoints-venv (some 60 MB more)
 # frontends  what test has, and the frameworks whose converters write models, in build/frontends-venv
 #         (some 8 GB)
 set -u
@@ -23,9 +25,9 @@ cd "$(dirname "$0")/.." || exit 3
 
 level=${1:-build}
 case $level in
-build | test | python | dev | cross | bench | compile | checkpoints | frontends) ;;
+build | test | python | dev | cross | bench | compile | checkpoints | frontends | handover) ;;
 *)
-    echo "usage: tools/setup.sh build|test|python|dev|cross|bench|compile|checkpoints|frontends" >&2
+    echo "usage: tools/setup.sh build|test|python|dev|cross|bench|compile|checkpoints|frontends|handover" >&2
     exit 2
     ;;
 esac
@@ -269,7 +271,7 @@ if [ "$level" = bench ] && ! cmp -s tools/requirements-bench.txt build/bench-ven
 fi
 
 # Each framework that cannot be had is told by the test as missing.
-if [ "$level" = checkpoints ]; then
+if [ "$level" = checkpoints ] || [ "$level" = handover ]; then
     cmp -s tools/requirements-checkpoints.txt build/checkpoints-venv/installed.txt ||
         make_venv build/checkpoints-venv tools/requirements-checkpoints.txt ||
         say "cannot make build/checkpoints-venv (Python 3.11 or newer, the network and 8 GB are needed)"
@@ -278,6 +280,15 @@ if [ "$level" = checkpoints ]; then
         say "cannot make build/checkpoints-ort-venv (Python 3.8 to 3.11 and the network are needed)"
 fi
 
+if [ "$level" = handover ] && ! cmp -s tools/requirements-handover.txt build/handover-venv/installed.txt; then
+    if make_venv build/handover-venv tools/requirements-handover.txt --no-deps; then
+        frameworks=$(cd build/checkpoints-venv && echo "$PWD"/lib/python3*/site-packages)
+        echo "$frameworks" >"$(echo build/handover-venv/lib/python3*/site-packages)/frameworks.pth"
+    else
+        say "cannot make build/handover-venv (Python 3.11 or newer and the network are needed)"
+        exit 3
+    fi
+fi
 if [ "$level" = frontends ] && ! cmp -s tools/requirements-frontends.txt build/frontends-venv/installed.txt; then
     if ! make_venv build/frontends-venv tools/requirements-frontends.txt; then
         say "cannot make build/frontends-venv (Python 3.11 or newer, the network and 8 GB are needed)"

@@ -1,7 +1,7 @@
 """ONNX's node suite through generated code: node_suite.py CAMEO SUITE [--to pytorch-code] [--match TEXT] [--report FILE]
 
 Each case's model becomes code, which runs in this process on the case's inputs; its results are compared as ONNX's own
-runner compares them. Cases that cannot pass are listed with their reasons in exceptions.txt beside this file; one that
+runner compares them. Cases that cannot pass are listed with their reasons in exceptions.txt in this folder; one that
 passes all the same fails the run, so that the list stays true.
 """
 # SPDX-License-Identifier: Apache-2.0
@@ -132,7 +132,7 @@ def main():
     parser.add_argument("cameo")
     parser.add_argument("suite", help="build/onnx-suite/node")
     parser.add_argument("--to", default="pytorch-code", choices=sorted(FRAMEWORKS))
-    parser.add_argument("--match", default="", help="only cases whose name holds one of these texts, parted by commas")
+    parser.add_argument("--match", default="", help="only cases whose name holds one of these texts, separated by commas")
     parser.add_argument("--report", help="write all outcomes as JSON")
     parser.add_argument("--keep", help="a folder for the generated code")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)

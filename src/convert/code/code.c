@@ -100,8 +100,7 @@ static void take_inputs(struct cm_code *code)
         struct cm_str name = cm_value_get(code->module, value)->name;
         if (code->is_function && cm_str_ends(name, CM_CODE_CUT))
             name.size -= strlen(CM_CODE_CUT);
-        var->name =
-            cm_code_unique(code, &code->names, cm_code_identifier(code->arena, name));
+        var->name = cm_code_unique(code, &code->names, cm_code_identifier(code->arena, name));
         var->hint = var->name;
         *CM_PUSH(code->arena, &code->inputs) = number;
     }

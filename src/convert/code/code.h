@@ -39,7 +39,8 @@ struct cm_code_framework {
     const char *folder; /* of its rows under data/frameworks/: "torch" */
     const char *system; /* "PyTorch" */
     const char *what;   /* is written, for people */
-    /* Names that no attribute of a module and no variable may have, beside Python's keywords; ends
+    /* Names that no attribute of a module and no variable may have, in addition to Python's
+     * keywords; ends
      * with NULL. */
     const char *const *taken;
     /* By enum cm_dtype: the framework's type that holds such elements ("torch.float32"), and which

@@ -9,15 +9,15 @@
 enum { LINES_MIN = 2, PARTS_MAX = 4096, ARGS_MAX = 12 };
 
 struct part {
-    struct cm_str path;   /* "layers.3" */
-    size_t first, last;   /* lines */
-    size_t tail;          /* lines behind the last that could belong to it */
-    bool is_wrong;        /* its lines are not one piece of straight code */
-    struct cm_str key;    /* parts are alike if it is equal */
+    struct cm_str path; /* "layers.3" */
+    size_t first, last; /* lines */
+    size_t tail;        /* lines after the last that could belong to it */
+    bool is_wrong;      /* its lines are not one piece of straight code */
+    struct cm_str key;  /* parts are alike if it is equal */
     struct cm_code_lines lines;
     CM_ARRAY(struct cm_str) inputs; /* references */
     CM_ARRAY(size_t) outputs;       /* variables */
-    bool is_call; /* its last line calls a class now */
+    bool is_call;                   /* its last line calls a class now */
     struct cm_str made;
 };
 
@@ -182,7 +182,7 @@ static void hoist(struct finding *f, struct part *part)
         if (!is_straight(&line) || to.count != 1 || f->last_use[to.targets[0]] <= part->last ||
             has_part(f, line.text))
             continue;
-        /* Its own target is defined behind first; what it reads must not be. */
+        /* Its own target is defined after first; what it reads must not be. */
         if (depends(f, to.value, part->first))
             continue;
         memmove(lines->items + part->first + 1, lines->items + part->first,
@@ -193,7 +193,7 @@ static void hoist(struct finding *f, struct part *part)
     }
 }
 
-/* Lines behind the last one that only go on with what the part computes. */
+/* Lines after the last one that only go on with what the part computes. */
 static void find_tail(struct finding *f, struct part *part)
 {
     const struct cm_code_lines *lines = &f->code->lines;
@@ -289,8 +289,7 @@ static void describe_tensor(struct finding *f, struct part *part, struct cm_code
                             char kind, size_t number)
 {
     struct cm_code *code = f->code;
-    const struct cm_str rest =
-        cm_str_from(path_of(code, kind, number), part->path.size + 1);
+    const struct cm_str rest = cm_str_from(path_of(code, kind, number), part->path.size + 1);
 
     cm_code_putf(code, key, "<%.*s ", CM_STR_ALL(rest));
     if (kind == CM_CODE_LAYER) {
@@ -361,8 +360,7 @@ static void describe(struct finding *f, struct part *part)
                      place_in(code, line, part->outputs.items[i]));
     }
     part->key = cm_code_text_str(&key);
-    if (part->last + 1 - part->first < LINES_MIN || !part->outputs.count ||
-        part->outputs.count > 8)
+    if (part->last + 1 - part->first < LINES_MIN || !part->outputs.count || part->outputs.count > 8)
         part->is_wrong = true;
 }
 
@@ -436,18 +434,17 @@ static void make_class(struct finding *f, struct part *part, size_t number)
     class->name = cm_code_unique(code, &code->names, class_name(code, part));
     class->prefix = cm_arena_printf(code->arena, "%.*s.", CM_STR_ALL(part->path));
     for (size_t i = 0; i < part->inputs.count; i++)
-        *CM_PUSH(code->arena, &class->inputs) = cm_code_new_var(
-            code, i ? input_hint(code, part->inputs.items[i]) : CM_STR("x"));
+        *CM_PUSH(code->arena, &class->inputs) =
+            cm_code_new_var(code, i ? input_hint(code, part->inputs.items[i]) : CM_STR("x"));
     for (size_t i = part->first; i <= part->last; i++)
-        *CM_PUSH(code->arena, &class->lines) = (struct cm_code_line){
-            .text = in_class(code, part, class, code->lines.items[i].text)};
+        *CM_PUSH(code->arena, &class->lines) =
+            (struct cm_code_line){.text = in_class(code, part, class, code->lines.items[i].text)};
     cm_code_putf(code, &result, "return ");
     for (size_t i = 0; i < part->outputs.count; i++) {
         cm_code_putf(code, &result, i ? ", " : "");
         cm_code_put(code, &result, cm_code_ref(code, CM_CODE_VAR, part->outputs.items[i]));
     }
-    *CM_PUSH(code->arena, &class->lines) =
-        (struct cm_code_line){.text = cm_code_text_str(&result)};
+    *CM_PUSH(code->arena, &class->lines) = (struct cm_code_line){.text = cm_code_text_str(&result)};
 }
 
 /* The layers below a path, in the order of their numbers. */
@@ -461,8 +458,7 @@ static const struct cm_code_layer *same_layer(const struct cm_code *code,
                                               const struct cm_code_class *class,
                                               const struct part *part, size_t layer)
 {
-    const struct cm_str rest =
-        cm_str_from(code->layers.items[layer].path, class->prefix.size);
+    const struct cm_str rest = cm_str_from(code->layers.items[layer].path, class->prefix.size);
     const struct cm_str path =
         cm_arena_printf(code->arena, "%.*s.%.*s", CM_STR_ALL(part->path), CM_STR_ALL(rest));
     const uint64_t *found = cm_map_find(&code->layer_of, path);
@@ -560,9 +556,8 @@ static void find_arguments(struct finding *f, size_t number, struct part **membe
             if (!first.size)
                 break;
             const size_t begin = at - first.size;
-            const struct cm_str name =
-                column_name(f, columns, number, n_members, values,
-                            argument_hint(layer->made, begin), &names);
+            const struct cm_str name = column_name(f, columns, number, n_members, values,
+                                                   argument_hint(layer->made, begin), &names);
             cm_code_put(code, &how, (struct cm_str){layer->made.data + done, begin - done});
             cm_code_put(code, &how, name.size ? name : first);
             done = at;
@@ -697,12 +692,9 @@ static void put_loop(struct finding *f, struct part **parts, size_t count, size_
     if (hint.size > 2 && hint.data[hint.size - 1] == 's')
         hint.size--;
     const struct cm_str one = cm_code_ref(code, CM_CODE_VAR, cm_code_new_var(code, hint)),
-                        x = cm_code_ref(code, CM_CODE_VAR,
-                                        cm_code_new_var(code, CM_STR("x"))),
-                        last = cm_code_ref(code, CM_CODE_VAR,
-                                           parts[count - 1]->outputs.items[0]);
-    *CM_PUSH(code->arena, &code->layers) =
-        (struct cm_code_layer){.path = list, .is_list = true};
+                        x = cm_code_ref(code, CM_CODE_VAR, cm_code_new_var(code, CM_STR("x"))),
+                        last = cm_code_ref(code, CM_CODE_VAR, parts[count - 1]->outputs.items[0]);
+    *CM_PUSH(code->arena, &code->layers) = (struct cm_code_layer){.path = list, .is_list = true};
     const struct cm_str from = cm_code_ref(code, CM_CODE_LAYER, code->layers.count - 1);
 
     cm_code_putf(code, &call, "%.*s = %.*s(", CM_STR_ALL(x), CM_STR_ALL(one));
@@ -714,12 +706,12 @@ static void put_loop(struct finding *f, struct part **parts, size_t count, size_
     const struct cm_code_line lines[] = {
         {.text = cm_arena_printf(code->arena, "%.*s = %.*s", CM_STR_ALL(x),
                                  CM_STR_ALL(parts[0]->inputs.items[carried]))},
-        {.text = cm_arena_printf(code->arena, "for %.*s in %.*s:", CM_STR_ALL(one),
-                                 CM_STR_ALL(from))},
+        {.text =
+             cm_arena_printf(code->arena, "for %.*s in %.*s:", CM_STR_ALL(one), CM_STR_ALL(from))},
         {.text = cm_code_text_str(&call), .indent = 4},
         {.text = cm_arena_printf(code->arena, "%.*s = %.*s", CM_STR_ALL(last), CM_STR_ALL(x))},
     };
-    /* Every part has two lines at least, of which one is left: there is room. */
+    /* Every part has two lines at least, and one is left: there is room. */
     size_t at = parts[0]->last;
     for (size_t i = 0; i < count; i++)
         code->lines.items[parts[i]->last].is_gone = true;

@@ -12,7 +12,7 @@ enum cm_status cm_code_write_sample(struct cm_code *code, struct cm_folder_save 
                                     struct cm_code_text *lines, struct cm_error *err) CM_MUST_CHECK;
 /* The lines of the model's nodes. */
 void cm_code_put_lines(struct cm_code *code, struct cm_code_text *out, int indent);
-/* The next part of a path, "layers"; *at moves behind it and its dot. */
+/* The next part of a path, "layers"; *at moves past it and its dot. */
 struct cm_str cm_code_part(struct cm_str path, size_t *at);
 
 #endif

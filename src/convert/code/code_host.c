@@ -120,7 +120,7 @@ static struct cm_term literals(struct cm_code *code, const struct cm_tensor *ten
     return list;
 }
 
-/* NULL: it cannot be read, which is told. */
+/* NULL: it cannot be read, and the reason is the refusal of the row. */
 static const struct cm_tensor *load_attribute(struct cm_code *code, const char *name,
                                               struct cm_template_run *run)
 {
@@ -330,7 +330,7 @@ static struct cm_term scalar_term(struct cm_code *code, cm_value value)
     return cm_term_text(cm_code_element(code->arena, contents, 0));
 }
 
-/* The tensor of the framework of which a value is the transposed one. */
+/* The tensor of the framework that a value is the transposed of. */
 static struct cm_term turned_term(struct cm_code *code, cm_value value)
 {
     const struct cm_value_def *def = cm_value_get(code->module, value);
@@ -402,17 +402,17 @@ static bool of_value(struct cm_code *code, struct cm_template_run *run, struct c
 
 /* ---- the rest ---- */
 
-/* number(x, y): x, or its one element as a number where that does the same beside y. */
+/* number(x, y): x, or its one element as a number where that does the same with y. */
 static struct cm_term number_term(struct cm_code *code, const struct cm_term *x,
-                                  const struct cm_term *beside)
+                                  const struct cm_term *with)
 {
     const struct cm_type *type = cm_code_type_of(code, (cm_value)x->i),
-                         *other = cm_code_type_of(code, (cm_value)beside->i);
+                         *other = cm_code_type_of(code, (cm_value)with->i);
     const struct cm_term scalar = scalar_term(code, (cm_value)x->i);
 
     if (scalar.kind == CM_TERM_NONE || type->rank < 0 ||
         (type->rank > 0 && other->rank < type->rank) || type->dtype == CM_STRING ||
-        type->dtype == CM_BOOL || cm_code_contents(code, (cm_value)beside->i))
+        type->dtype == CM_BOOL || cm_code_contents(code, (cm_value)with->i))
         return *x;
     return scalar;
 }
@@ -437,7 +437,8 @@ static struct cm_str short_text(struct cm_code *code, struct cm_template_run *ru
     return list->count ? cm_term_print(run, &list->items[0]) : CM_STR("()");
 }
 
-/* layer([["weight", W, is_turned], ["bias", B]]): how code calls the layer that holds just these. */
+/* layer([["weight", W, is_turned], ["bias", B]]): how code calls the layer that holds just these.
+ */
 static struct cm_term layer_term(struct cm_code *code, const struct cm_term *list)
 {
     struct cm_code_held held[8] = {0};
@@ -458,8 +459,8 @@ static struct cm_term layer_term(struct cm_code *code, const struct cm_term *lis
                       : cm_term_text(cm_code_ref(code, CM_CODE_LAYER, (size_t)number));
 }
 
-/* gates(W, R, B): the layer that holds the network's tensors which these were made of, or none, then
- * those tensors; none: they are not known. */
+/* gates(W, R, B): the layer that holds the network's tensors which these were made of, or none,
+ * then those tensors; none: they are not known. */
 static struct cm_term gates_term(struct cm_code *code, const struct cm_term *args, size_t count)
 {
     cm_value values[3] = {0};
@@ -580,8 +581,7 @@ static struct cm_term host_call(void *arg, struct cm_template_run *run, struct c
         return gates_term(code, args, count);
     if (count == 1 && a->kind == CM_TERM_LIST && cm_str_is(name, "layer"))
         return layer_term(code, a);
-    if (count == 2 && a->kind == CM_TERM_TEXT && b->kind == CM_TERM_TEXT &&
-        cm_str_is(name, "made"))
+    if (count == 2 && a->kind == CM_TERM_TEXT && b->kind == CM_TERM_TEXT && cm_str_is(name, "made"))
         return cm_term_int(is_made_so(code, a->text, b->text));
     if (count == 2 && a->kind == CM_TERM_VALUE && b->kind == CM_TERM_TEXT &&
         cm_str_is(name, "parts"))

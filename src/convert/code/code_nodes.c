@@ -33,8 +33,8 @@ static bool is_printable(struct cm_str text)
 {
     for (size_t i = 0; i < text.size; i++) {
         const unsigned char c = (unsigned char)text.data[i];
-        if (c != CM_CODE_VAR && c != CM_CODE_TENSOR && c != CM_CODE_LAYER &&
-            c != CM_CODE_END && (c < 0x20 || c > 0x7e))
+        if (c != CM_CODE_VAR && c != CM_CODE_TENSOR && c != CM_CODE_LAYER && c != CM_CODE_END &&
+            (c < 0x20 || c > 0x7e))
             return false;
     }
     return true;
@@ -43,7 +43,7 @@ static bool is_printable(struct cm_str text)
 void cm_code_line(struct cm_code *code, int indent, struct cm_str text)
 {
     if (!is_printable(text))
-        text = CM_STR("raise ValueError(\"a row wrote what is no text\")");
+        text = CM_STR("raise ValueError(\"a row wrote bytes that are not text\")");
     *CM_PUSH(code->arena, &code->lines) = (struct cm_code_line){.indent = indent, .text = text};
 }
 

@@ -22,7 +22,7 @@ struct scan {
     bool in_text;
 };
 
-/* The next character outside of literals; 0: the end. depth is that behind an opening bracket, and
+/* The next character outside of literals; 0: the end. depth is that after an opening bracket, and
  * that in front of a closing one. */
 static char next_char(struct scan *s)
 {
@@ -47,8 +47,8 @@ static char next_char(struct scan *s)
     return '\0';
 }
 
-/* Where the bracket opens that the text's last one closes; size: there is none at the end. tail:
- * what stands behind the last bracket, ":" or nothing. */
+/* Where the bracket opens that the text's last one closes; size: there is none at the end. After
+ * the last bracket there may be a ":". */
 static size_t last_bracket(struct cm_str text, size_t *close)
 {
     struct scan s = {.text = text};
@@ -212,7 +212,7 @@ static size_t value_begin(struct cm_str text)
     return 0;
 }
 
-/* Is the value operators between operands, of which the last is no call that could be broken? */
+/* Is the value operators between operands, and is the last no call that could be broken? */
 static bool has_operator(struct cm_str text)
 {
     struct scan s = {.text = text};

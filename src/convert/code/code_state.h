@@ -81,8 +81,8 @@ struct cm_code {
     struct cm_module *module;
     struct cm_graph *graph;
     struct cm_originals *originals;
-    struct cm_saved *saved;      /* as a checkpoint of PyTorch would be: names of the network */
-    struct cm_saved_texts notes; /* for people */
+    struct cm_saved *saved;        /* as a checkpoint of PyTorch would be: names of the network */
+    struct cm_saved_texts notes;   /* for people */
     struct cm_saved_index network; /* tensors of the network that was exported */
     bool has_network;
     struct cm_map gate_tensors; /* their names to numbers of tensors */
@@ -95,21 +95,21 @@ struct cm_code {
     struct cm_map tensor_of; /* cm_value to number + 1 */
     CM_ARRAY(struct cm_code_layer) layers;
     struct cm_map layer_of; /* path to number + 1 */
-    struct cm_map moved;     /* initializers that training updates */
-    struct cm_map alike;     /* contents of small constants to the first value that holds them */
-    struct cm_map paths;     /* of tensors, and of what they are in: 1 a tensor, 2 a module */
+    struct cm_map moved;    /* initializers that training updates */
+    struct cm_map alike;    /* contents of small constants to the first value that holds them */
+    struct cm_map paths;    /* of tensors, and of what they are in: 1 a tensor, 2 a module */
     struct cm_code_lines lines;
     CM_ARRAY(struct cm_code_class) classes;
     const struct cm_code_class *within; /* the class that is printed; NULL: the model itself */
-    CM_ARRAY(struct cm_str) helpers; /* names, in the order of their first use */
-    CM_ARRAY(size_t) inputs;         /* variables */
-    struct cm_str result;            /* what is returned, with references */
-    int indent;                      /* of the node at hand */
-    size_t n_uses;                   /* of rows */
-    int depth;                       /* of bodies in bodies */
-    const struct cm_node *node;      /* the node at hand */
-    bool expands;                    /* its row wants the function body in its place */
-    bool has_training; /* the writer wrote what trains it on */
+    CM_ARRAY(struct cm_str) helpers;    /* names, in the order of their first use */
+    CM_ARRAY(size_t) inputs;            /* variables */
+    struct cm_str result;               /* what is returned, with references */
+    int indent;                         /* of the node at hand */
+    size_t n_uses;                      /* of rows */
+    int depth;                          /* of bodies in bodies */
+    const struct cm_node *node;         /* the node at hand */
+    bool expands;                       /* its row wants the function body in its place */
+    bool has_training;                  /* the writer wrote what trains it on */
     bool is_function; /* not a module: tensors of the model are written where they are read */
     struct cm_error *err;
 };
@@ -150,7 +150,7 @@ static inline struct cm_str cm_code_text_str(const struct cm_code_text *text)
 
 size_t cm_code_new_var(struct cm_code *code, struct cm_str hint);
 struct cm_str cm_code_ref(struct cm_code *code, char kind, size_t number);
-/* The reference that text has at *at, which then moves behind it. False: there is none. */
+/* The reference that text has at *at, which then moves past it. False: there is none. */
 bool cm_code_read_ref(struct cm_str text, size_t *at, char *kind, size_t *number);
 /* How lines read a value: a variable or a tensor of the model. */
 struct cm_str cm_code_value(struct cm_code *code, cm_value value);
@@ -183,8 +183,9 @@ struct cm_code_held {
     bool is_turned; /* as the framework has it, the tensor is the transposed one of the value */
 };
 int64_t cm_code_layer(struct cm_code *code, const struct cm_code_held *held, size_t count);
-/* The tensors of the network that the operands of a recurrent node were made of, in PyTorch's order;
- * at most 8. 0: that is not known. layer: the layer that holds just these, -1: there is none. */
+/* The tensors of the network that the operands of a recurrent node were made of, in PyTorch's
+ * order; at most 8. 0: that is not known. layer: the layer that holds just these, -1: there is
+ * none. */
 size_t cm_code_gates(struct cm_code *code, const cm_value *values, size_t count, size_t *tensors,
                      int64_t *layer);
 /* Names and contents of those that lines read. */
@@ -206,7 +207,8 @@ void cm_code_line(struct cm_code *code, int indent, struct cm_str text);
 /* code_host.c; its arg is the struct cm_code. */
 extern const struct cm_template_host cm_code_host;
 
-/* ---- code_tidy.c: lines that nobody needs go, short ones go into the line that reads them ---- */
+/* ---- code_tidy.c: lines that are not needed go, short ones go into the line that reads them ----
+ */
 void cm_code_tidy(struct cm_code *code);
 /* The first half of it. */
 void cm_code_remove_dead(struct cm_code *code);
@@ -227,7 +229,7 @@ void cm_code_find_blocks(struct cm_code *code);
  * Python do. */
 void cm_code_statement(struct cm_code *code, struct cm_code_text *out, int indent,
                        struct cm_str text);
-/* The helpers in use and what they need themselves, in order, each behind two empty lines. */
+/* The helpers in use and what they need themselves, in order, each after two empty lines. */
 void cm_code_helpers(struct cm_code *code, struct cm_code_text *out);
 
 #endif

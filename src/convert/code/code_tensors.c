@@ -182,7 +182,8 @@ static struct reads reads_of(struct cm_code *code, cm_value value, int depth)
         else if (op && op->elementwise)
             reads.is_applied = true;
         if (!duty && op && depth < MOVES_MAX && cm_node_output(use->node, 0) &&
-            (op->values.kept || op->values.is_copy || op->values.picked_from & (1u << (use->index & 31))))
+            (op->values.kept || op->values.is_copy ||
+             op->values.picked_from & (1u << (use->index & 31))))
             reads.is_learned |= reads_of(code, use->node->outputs[0], depth + 1).is_learned;
     }
     return reads;
@@ -273,8 +274,8 @@ static enum cm_status untie(struct cm_code *code, cm_value value,
         next = use->next;
         if (!origin || !origin->proto || use->index < 0)
             continue;
-        const struct cm_str meant = cm_originals_meant(code->originals, proto->name, origin->proto,
-                                                       (size_t)use->index);
+        const struct cm_str meant =
+            cm_originals_meant(code->originals, proto->name, origin->proto, (size_t)use->index);
         const uint64_t *whole = cm_map_find_number(&code->tensor_of, value);
         if (!meant.size || (whole && cm_str_equal(meant, code->tensors.items[*whole - 1].path)))
             continue;

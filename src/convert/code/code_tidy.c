@@ -1,5 +1,5 @@
-/* Lines as a person would leave them: what nobody reads goes, and what is read once, in the next
- * line, goes into that line where there is room. */
+/* Lines as a person would leave them: a line whose variables are not read goes, and a value that is
+ * read once, in the next line, goes into that line where there is room. */
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/code/code_state.h"
 

@@ -60,10 +60,9 @@ static cm_value cut_value(struct cut *cut, struct cm_str name, const struct cm_t
     uint64_t *value = cm_map_insert(&cut->cuts, cut->code->arena, name, &added);
 
     if (added)
-        *value = cm_graph_add_input(cut->code->graph,
-                                    cm_arena_printf(cut->code->arena, "%.*s" CM_CODE_CUT,
-                                                    CM_STR_ALL(name)),
-                                    type);
+        *value = cm_graph_add_input(
+            cut->code->graph,
+            cm_arena_printf(cut->code->arena, "%.*s" CM_CODE_CUT, CM_STR_ALL(name)), type);
     return (cm_value)*value;
 }
 

@@ -8,10 +8,10 @@
 enum { IDENTIFIER_MAX = 60, COMMENT_MAX = 200 };
 
 static const char *const keywords[] = {
-    "False",   "None",     "True",     "and",    "as",   "assert", "async",  "await",
-    "break",   "class",    "continue", "def",    "del",  "elif",   "else",   "except",
-    "finally", "for",      "from",     "global", "if",   "import", "in",     "is",
-    "lambda",  "nonlocal", "not",      "or", "pass", "raise", "return", "try", "while", "with", "yield",
+    "False", "None",     "True",  "and",    "as",   "assert", "async",  "await",    "break",
+    "class", "continue", "def",   "del",    "elif", "else",   "except", "finally",  "for",
+    "from",  "global",   "if",    "import", "in",   "is",     "lambda", "nonlocal", "not",
+    "or",    "pass",     "raise", "return", "try",  "while",  "with",   "yield",
 };
 
 const char *const cm_code_builtins[] = {"match", "case", "type", "print", "self", NULL};
@@ -136,6 +136,9 @@ struct cm_str cm_code_float(struct cm_arena *arena, double value, bool is_single
         if (is_single ? (float)back == (float)value : back == value)
             break;
     }
+    char *plus = strchr(text, '+');
+    if (plus) /* formatters of Python write 1e38 */
+        memmove(plus, plus + 1, strlen(plus));
     if (!strpbrk(text, ".e"))
         return cm_arena_printf(arena, "%s.0", text);
     return cm_arena_printf(arena, "%s", text);

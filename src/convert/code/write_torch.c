@@ -161,8 +161,8 @@ static struct cm_str place_of(const struct cm_code *code, struct cm_str path)
 {
     struct cm_str out = CM_STR("self");
     const struct cm_str prefix = code->within ? code->within->prefix : CM_STR_NONE;
-    const bool is_inside = prefix.size && path.size >= prefix.size &&
-                           memcmp(path.data, prefix.data, prefix.size) == 0;
+    const bool is_inside =
+        prefix.size && path.size >= prefix.size && memcmp(path.data, prefix.data, prefix.size) == 0;
 
     for (size_t at = is_inside ? prefix.size : 0; at < path.size;) {
         const size_t begin = at;
@@ -383,8 +383,8 @@ static size_t *order_tensors(struct cm_code *code, size_t *count)
     return list;
 }
 
-/* All modules of a list are made alike: "Layer()" of [Layer() for _ in range(12)]; *count: how many.
- * Empty: they are not. */
+/* All modules of a list are made alike: "Layer()" of [Layer() for _ in range(12)]; *count: how
+ * many. Empty: they are not. */
 static struct cm_str all_alike(const struct cm_code *code, struct cm_str list, size_t *count)
 {
     struct cm_str made = CM_STR_NONE;
@@ -477,8 +477,7 @@ static void put_forward(struct cm_code *code, struct cm_code_text *out, const si
     cm_code_putf(code, &head, "def forward(self");
     for (size_t i = 0; i < n_inputs; i++) {
         cm_code_putf(code, &head, ", ");
-        cm_code_put(code, &head,
-                    cm_code_named(code, cm_code_ref(code, CM_CODE_VAR, inputs[i])));
+        cm_code_put(code, &head, cm_code_named(code, cm_code_ref(code, CM_CODE_VAR, inputs[i])));
     }
     cm_code_putf(code, &head, "):");
     cm_code_statement(code, out, 4, cm_code_text_str(&head));
@@ -578,8 +577,9 @@ static enum cm_status write_readme(struct cm_code *code, struct cm_folder_save *
                      "- `check.py`: exits 0 if the module computes what Cameo "
                      "recorded in `check.npz`\n");
     if (code->has_training)
-        cm_code_putf(code, &out, "- `train.py`: goes on with the training, from `training.pt`: "
-                                 "`python train.py --data FILE.npz --steps 100`\n");
+        cm_code_putf(code, &out,
+                     "- `train.py`: goes on with the training, from `training.pt`: "
+                     "`python train.py --data FILE.npz --steps 100`\n");
     for (size_t i = 0; i < code->notes.count; i++)
         cm_code_putf(code, &out, "\n%.*s\n",
                      CM_STR_ALL(cm_code_comment(code->arena, code->notes.items[i])));

@@ -130,8 +130,7 @@ static void put_loss(struct cm_code *code, const struct cm_code_training *traini
         const struct cm_code_fed *fed = &training->fed.items[i];
         struct cm_code_text line = {0};
 
-        cm_code_put(loss, &line,
-                    cm_code_named(loss, cm_code_ref(loss, CM_CODE_VAR, fed->var)));
+        cm_code_put(loss, &line, cm_code_named(loss, cm_code_ref(loss, CM_CODE_VAR, fed->var)));
         if (fed->output >= 0) {
             cm_code_putf(loss, &line, " = results[%d]", fed->output);
         } else {
@@ -158,8 +157,8 @@ static struct cm_str train_text(struct cm_code *code, const struct cm_code_train
                                 const struct cm_saved *saved)
 {
     struct cm_code_text out = {0}, body = {0};
-    struct cm_str *inputs = CM_NEW_ARRAY(code->arena, struct cm_str,
-                                         code->graph->n_inputs + training->fed.count + 1);
+    struct cm_str *inputs =
+        CM_NEW_ARRAY(code->arena, struct cm_str, code->graph->n_inputs + training->fed.count + 1);
     size_t count = 0;
 
     for (size_t i = 0; i < code->graph->n_inputs; i++)

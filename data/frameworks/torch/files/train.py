@@ -53,7 +53,9 @@ def set_rates(optimizer, schedule, step):
     position = step + schedule["offset"]
     begun = [p for p in schedule["phases"] if p["first"] <= position]
     for i, group in enumerate(optimizer.param_groups):
-        group["lr"] = rate((begun or schedule["phases"])[-1 if begun else 0], position, i)
+        group["lr"] = rate(
+            (begun or schedule["phases"])[-1 if begun else 0], position, i
+        )
 
 
 def clip(parameters, kind, limit):
@@ -95,7 +97,8 @@ def main():
     count = len(data[INPUTS[0]])
     batches = -(-count // args.batch_size)
     every, begun = state["accumulate"], state["step"] * state["accumulate"]
-    log = open(args.log, "w") if args.log else None
+    if args.log:
+        Path(args.log).write_text("")
     order = torch.arange(count)
     for step in range(begun, begun + args.steps):
         place = step % batches
@@ -117,8 +120,9 @@ def main():
             optimizer.zero_grad()
         line = json.dumps({"step": step + 1, "loss": loss.item()})
         print(line, flush=True)
-        if log:
-            print(line, file=log, flush=True)
+        if args.log:
+            with open(args.log, "a") as log:
+                print(line, file=log)
     if args.out:
         state["optimizer"] = optimizer.state_dict()
         state["step"] = (begun + args.steps) // every

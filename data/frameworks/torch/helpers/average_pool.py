@@ -1,7 +1,5 @@
 # needs: window_pads, windows
-def average_pool(
-    x, kernel, strides, pads, dilations, auto_pad, ceil_mode, include_pad
-):
+def average_pool(x, kernel, strides, pads, dilations, auto_pad, ceil_mode, include_pad):
     front, back, more = window_pads(
         x.shape, kernel, strides, pads, dilations, auto_pad, ceil_mode
     )

@@ -11,7 +11,9 @@ def col2im(x, image, block, strides, pads, dilations):
         inner = torch.arange(block[i]) * dilations[i]
         outer = torch.arange(steps[i]) * strides[i]
         along = inner.unsqueeze(1) + outer
-        along = along.reshape(*[1] * i, block[i], *[1] * (n - 1), steps[i], *[1] * (n - 1 - i))
+        along = along.reshape(
+            *[1] * i, block[i], *[1] * (n - 1), steps[i], *[1] * (n - 1 - i)
+        )
         place = place * padded[i] + along
     place = place.expand(*block, *steps).reshape(-1)
     channels = x.shape[1] // math.prod(block)

@@ -6,7 +6,9 @@ def mel_weight_matrix(bins, length, rate, low, high):
 
     step = (mel(high) - mel(low)) / (bins + 2)
     places = [
-        math.floor((length + 1) * 700.0 * (10 ** ((mel(low) + i * step) / 2595.0) - 1) / rate)
+        math.floor(
+            (length + 1) * 700.0 * (10 ** ((mel(low) + i * step) / 2595.0) - 1) / rate
+        )
         for i in range(bins + 2)
     ]
     out = torch.zeros(length // 2 + 1, bins)

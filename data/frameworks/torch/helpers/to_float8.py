@@ -3,7 +3,9 @@ def to_float8(x, dtype, saturate):
     x = x.float()
     if not saturate:
         large = torch.finfo(dtype).max
-        step = 2.0 ** (math.floor(math.log2(large)) - (1 if "e5m2" in str(dtype) else 2))
+        step = 2.0 ** (
+            math.floor(math.log2(large)) - (1 if "e5m2" in str(dtype) else 2)
+        )
         beyond = x.abs() > large + (step if "e4m3" in str(dtype) else step) / 2
         special = math.inf if dtype == torch.float8_e5m2 else math.nan
         over = torch.where(x.isnan(), x, torch.copysign(torch.tensor(special), x))

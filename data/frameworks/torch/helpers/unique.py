@@ -10,6 +10,10 @@ def unique(x, axis, is_sorted):
     if not is_sorted:
         order = torch.argsort(first)
         rank = torch.argsort(order)
-        values, first, counts = values.index_select(axis, order), first[order], counts[order]
+        values, first, counts = (
+            values.index_select(axis, order),
+            first[order],
+            counts[order],
+        )
         inverse = rank[inverse]
     return values, first, inverse, counts
