@@ -80,6 +80,12 @@ test-checkpoints: ## other frameworks continue what Cameo wrote, and the other w
 	@tools/build.sh release product
 	@$(PYTHON) tests/checkpoints/run.py build $(CHECKPOINTS)
 
+test-handover: ## generated code of other frameworks: ONNX's node suite, networks, trainings; installs them: HANDOVER='--only suite'
+	@tools/setup.sh test
+	@tools/setup.sh handover
+	@tools/build.sh release product
+	@build/handover-venv/bin/python3 tests/handover/run.py build $(HANDOVER)
+
 test-frontends: ## models that other frameworks export, run and trained; installs them: FRONTENDS='skl2onnx test_keras'
 	@tools/setup.sh test
 	@tools/setup.sh frontends
@@ -184,5 +190,5 @@ install: ## headers, libraries, command, manual and completions under PREFIX
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: help build abi-update demo demo-files test test-slow test-oom test-math test-parameters test-exported test-compiled test-checkpoints test-frontends test-python test-pythons test-all test-update \
+.PHONY: help build abi-update demo demo-files test test-slow test-oom test-math test-parameters test-exported test-compiled test-checkpoints test-handover test-frontends test-python test-pythons test-all test-update \
 	lint asan tsan aarch64 fuzz fuzz-long bench bench-parts coverage gen prose messages install clean

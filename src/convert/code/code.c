@@ -57,7 +57,8 @@ static enum cm_status prepare_graph(struct cm_code *code, struct cm_error *err)
 static enum cm_status import_graph(struct cm_code *code, struct cm_error *err)
 {
     const struct cm_module_options options = {.registry = code->options->registry,
-                                              .files = code->file->files};
+                                              .files = code->file->files,
+                                              .node_budget = code->options->node_budget};
     const struct cm_import_options import = {.constant_defaults = true,
                                              .findings = code->options->findings};
 
@@ -159,14 +160,18 @@ static enum cm_status write_folder(struct cm_code *code, const char *path, struc
     return cm_folder_commit(folder, err);
 }
 
-enum cm_status cm_code_export(struct cm_arena *arena, const struct cm_model_file *file,
-                              const char *path, const struct cm_code_options *options,
-                              struct cm_code_report *report, struct cm_error *err)
+static enum cm_status make(struct cm_arena *arena, const struct cm_model_file *file,
+                           const struct cm_code_options *options, struct cm_code **out,
+                           struct cm_error *err)
 {
-    struct cm_code *code = CM_NEW(arena, struct cm_code);
+    struct cm_code *code = *out = CM_NEW(arena, struct cm_code);
 
-    *code = (struct cm_code){
-        .arena = arena, .to = options->to, .options = options, .file = file, .err = err};
+    *code = (struct cm_code){.arena = arena,
+                             .to = options->to,
+                             .options = options,
+                             .file = file,
+                             .lists = CM_NEW(arena, struct cm_map),
+                             .err = err};
     if (!file->model.graph)
         return cm_fail(err, CM_BAD_MODEL, "the model has no graph");
     CM_TRY(import_graph(code, err));
@@ -174,6 +179,27 @@ enum cm_status cm_code_export(struct cm_arena *arena, const struct cm_model_file
     CM_TRY(cm_code_make_lines(code, err));
     CM_TRY(cm_findings_fail(options->findings, err));
     list_tensors(code);
+    return CM_OK;
+}
+
+enum cm_status cm_code_text(struct cm_arena *arena, const struct cm_model_file *file,
+                            const struct cm_code_options *options, struct cm_str *out,
+                            struct cm_error *err)
+{
+    struct cm_code *code;
+
+    CM_TRY(make(arena, file, options, &code, err));
+    *out = options->to->model(code);
+    return CM_OK;
+}
+
+enum cm_status cm_code_export(struct cm_arena *arena, const struct cm_model_file *file,
+                              const char *path, const struct cm_code_options *options,
+                              struct cm_code_report *report, struct cm_error *err)
+{
+    struct cm_code *code;
+
+    CM_TRY(make(arena, file, options, &code, err));
     report->saved = code->saved;
     if (path)
         CM_TRY(write_folder(code, path, err));

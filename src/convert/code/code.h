@@ -56,6 +56,8 @@ struct cm_code_framework {
     struct cm_str (*tensor)(const struct cm_code *code, size_t i);
     /* The same of a layer by its path, "encoder.fc1". */
     struct cm_str (*layer)(const struct cm_code *code, struct cm_str path);
+    /* The text of the file that holds the model. */
+    struct cm_str (*model)(struct cm_code *code);
     /* Writes the files of the folder. */
     enum cm_status (*write)(struct cm_code *code, struct cm_folder_save *folder,
                             struct cm_error *err);
@@ -72,7 +74,13 @@ struct cm_code_options {
     const struct cm_code_sample *sample; /* NULL: no check is written */
     struct cm_findings *findings; /* receives all that cannot be written, before anything is */
     const atomic_bool *cancel;    /* NULL: none */
+    size_t node_budget;           /* of the graph; 0: that of the module */
 };
+
+/* The model alone, as text. */
+enum cm_status cm_code_text(struct cm_arena *arena, const struct cm_model_file *file,
+                            const struct cm_code_options *options, struct cm_str *out,
+                            struct cm_error *err) CM_MUST_CHECK;
 
 struct cm_code_report {
     struct cm_saved *saved;      /* the tensors that are written */

@@ -96,6 +96,7 @@ struct cm_code {
     CM_ARRAY(struct cm_code_layer) layers;
     struct cm_map layer_of; /* path to number + 1 */
     struct cm_map moved;    /* initializers that training updates */
+    struct cm_map *lists;   /* of writers: modules that are lists 1, others 2 */
     struct cm_map alike;    /* contents of small constants to the first value that holds them */
     struct cm_map paths;    /* of tensors, and of what they are in: 1 a tensor, 2 a module */
     struct cm_code_lines lines;

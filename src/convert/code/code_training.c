@@ -25,9 +25,10 @@ static const struct cm_graph_proto *algorithm_of(const struct cm_model_proto *mo
         const struct cm_graph_proto *graph = model->training_info.items[i].algorithm;
 
         for (size_t n = 0; graph && n < graph->node.count; n++)
-            if (cm_str_is(graph->node.items[n].op_type, "Gradient")) {
-                *loss = attribute_text(&graph->node.items[n], "y");
-                return loss->size ? graph : NULL;
+            if (cm_str_is(graph->node.items[n].domain, "ai.onnx.preview.training")) {
+                *loss = attribute_text(&graph->node.items[n], "y"); /* what is differentiated */
+                if (loss->size)
+                    return graph;
             }
     }
     return NULL;
@@ -167,6 +168,7 @@ enum cm_status cm_code_training_loss(const struct cm_code *model, struct cm_code
                              .to = model->to,
                              .options = options,
                              .file = model->file,
+                             .lists = CM_NEW(model->arena, struct cm_map),
                              .is_function = true,
                              .err = err};
     CM_TRY(import_loss(code, algorithm, loss, err));

@@ -137,6 +137,11 @@ static bool is_list(const struct cm_code *code, struct cm_str module)
 {
     struct cm_map seen = {0};
     size_t most = 0, count = 0;
+    bool added;
+    uint64_t *known = cm_map_insert(code->lists, code->arena, module, &added);
+
+    if (!added)
+        return *known == 1;
 
     for (size_t i = 0; i < code->tensors.count; i++) {
         const struct cm_code_tensor *tensor = &code->tensors.items[i];
@@ -153,7 +158,9 @@ static bool is_list(const struct cm_code *code, struct cm_str module)
             most = (size_t)number > most ? (size_t)number : most;
         }
     }
-    return count && most + 1 == count;
+    known = cm_map_find(code->lists, module);
+    *known = count && most + 1 == count ? 1 : 2;
+    return *known == 1;
 }
 
 /* "self.layers[0].fc" for the first `end` bytes of a path. */
@@ -614,5 +621,6 @@ const struct cm_code_framework cm_code_torch = {
     .turned_format = "%s.T",
     .tensor = tensor_place,
     .layer = layer_place,
+    .model = model_text,
     .write = write_torch,
 };

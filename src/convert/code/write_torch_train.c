@@ -43,9 +43,10 @@ static enum cm_status check_names(struct cm_code *code, const struct cm_saved *s
         for (size_t n = 0; n < saved->groups.items[g].names.count; n++) {
             const struct cm_str name = saved->groups.items[g].names.items[n];
             if (!cm_map_find(&parameters, name))
-                return cm_fail(err, CM_UNSUPPORTED,
-                               "the optimizer moves '%.*s', which is no parameter of the module",
-                               CM_STR_FMT(name));
+                return cm_fail(
+                    err, CM_UNSUPPORTED,
+                    "the optimizer moves '%.*s', and the module has no parameter of that name",
+                    CM_STR_FMT(name));
         }
     return CM_OK;
 }
