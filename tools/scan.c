@@ -530,8 +530,8 @@ static const struct embedding embeddings[] = {
      "cm_embedded_body_count", NULL, true, false},
     {"templates", "mlir/lowering/templates.h", "template", "cm_template_text", "cm_mlir_templates",
      "cm_mlir_template_count", "data/mlir/", false, false},
-    {"frameworks", "convert/code/code.h", "framework", "cm_template_text", "cm_framework_texts",
-     "cm_framework_text_count", "data/frameworks/", false, false},
+    {"frameworks", "convert/framework_texts.h", "framework", "cm_template_text",
+     "cm_framework_texts", "cm_framework_text_count", "data/frameworks/", false, false},
     /* C that is compiled for other machines */
     {"sources", "mlir/lowering/glue.h", "source", "cm_mlir_source", "cm_mlir_sources",
      "cm_mlir_source_count", "src/", false, true},

@@ -19,6 +19,7 @@
     ROW(pytorch) \
     ROW(ray) \
     ROW(safetensors) \
+    ROW(savedmodel) \
     ROW(tensorflow) \
     ROW(torch_distributed)
 // clang-format on

@@ -8,6 +8,9 @@
 #include "base/folder_save.h"
 #include "convert/saved.h"
 
+struct cm_findings;
+struct cm_model_file;
+
 /* What PATH is: one file, or a folder with the files in it. Files are mapped when asked for, once;
  * names are relative to the folder, with '/', and never lead out of it: no "..", and no symbolic or
  * hard links unless flags say CM_FOLLOW_LINKS. */
@@ -73,7 +76,17 @@ struct cm_format {
     /* To a path that does not exist yet, or is a file to be replaced: a file or a folder, whole or
      * not at all. NULL: it is read only. */
     enum cm_status (*write)(const struct cm_saved *saved, const char *path, struct cm_error *err);
+    /* Instead of write, of a format that holds the network itself and not only tensors. path NULL:
+     * only says what cannot be written. */
+    enum cm_status (*write_model)(const struct cm_model_file *file, struct cm_saved *saved,
+                                  const char *path, struct cm_findings *findings,
+                                  struct cm_saved_texts *notes, struct cm_error *err);
 };
+
+static inline bool cm_format_is_written(const struct cm_format *format)
+{
+    return format->write || format->write_model;
+}
 
 extern const struct cm_format *const cm_formats[];
 extern const size_t cm_format_count;

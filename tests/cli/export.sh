@@ -47,7 +47,7 @@ again() {
         -o again.onnx 2>/dev/null &&
         "$CAMEO" export again.onnx --to "$format" -o "$2.$format" 2>/dev/null
 }
-for format in $("$CAMEO" export --list | cut -d' ' -f1 | grep -v -e -code); do
+for format in $("$CAMEO" export --list | cut -d' ' -f1 | grep -v -e -code -e '^savedmodel$'); do
     if ! "$CAMEO" export trained.onnx --to "$format" -o "first.$format" 2>/dev/null ||
         ! again first second || ! again second third; then
         echo "$format: refused"

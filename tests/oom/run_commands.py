@@ -75,6 +75,7 @@ expand {M}/train/lenet/model.onnx --core -o OUT/core.onnx
 export {P}/trained.onnx --to pytorch -o OUT/trained.pt
 export {P}/trained.onnx --to safetensors --weights-only -o OUT/trained.safetensors
 export {P}/trained.onnx --to keras-weights -o OUT/net.weights.h5
+export {P}/trainable.onnx --to savedmodel -o OUT/tf
 export --list
 extract {M}/train/lenet/model.onnx --outputs logits -o OUT/part.onnx
 grad {M}/train/regress/model.onnx --of logits --wrt x -o OUT/grad.onnx

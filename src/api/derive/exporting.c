@@ -18,7 +18,7 @@ static pthread_once_t formats_listed = PTHREAD_ONCE_INIT;
 static void list_formats(void)
 {
     for (size_t i = 0; i < cm_format_count && format_count < FORMAT_MAX; i++)
-        if (cm_formats[i]->write)
+        if (cm_format_is_written(cm_formats[i]))
             formats[format_count++] =
                 (struct cameo_export_format){cm_api_view(cm_str(cm_formats[i]->name)),
                                              cm_api_view(cm_str(cm_formats[i]->system)),

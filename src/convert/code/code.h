@@ -11,6 +11,7 @@
 #ifndef CM_CONVERT_CODE_H
 #define CM_CONVERT_CODE_H
 
+#include "convert/framework_texts.h"
 #include "convert/saved.h"
 #include "graph/originals.h"
 #include "onnx/model_file.h"
@@ -19,10 +20,6 @@
 struct cm_code;
 struct cm_findings;
 struct cm_folder_save;
-
-/* All texts under data/frameworks/: "torch/Conv", "torch/lib/window", "torch/helpers/gather_nd". */
-extern const struct cm_template_text cm_framework_texts[];
-extern const size_t cm_framework_text_count;
 
 /* What a model computed here, for the check of the other framework. */
 struct cm_code_sample {

@@ -12,20 +12,13 @@ enum { BODY_DEPTH = 24 };
 const struct cm_template_text *cm_code_text_of(const struct cm_code_framework *to, const char *kind,
                                                struct cm_str name)
 {
-    char path[240];
-
-    snprintf(path, sizeof path, "%s/%s%s%.*s", to->folder, kind, *kind ? "/" : "",
-             CM_STR_FMT(name));
-    return cm_template_find(cm_framework_texts, cm_framework_text_count, cm_str(path));
+    return cm_framework_text(to->folder, cm_str(kind), name);
 }
 
 const struct cm_template_text *cm_code_row(const struct cm_code_framework *to, struct cm_str domain,
                                            struct cm_str op_type)
 {
-    char folder[200];
-
-    snprintf(folder, sizeof folder, "%.*s", CM_STR_FMT(domain));
-    return cm_code_text_of(to, cm_str_is(domain, "ai.onnx") ? "" : folder, op_type);
+    return cm_framework_row(to->folder, domain, op_type);
 }
 
 /* Only rows and escape.c write text; neither has a reason for a byte that no keyboard has. */

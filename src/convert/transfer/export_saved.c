@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/transfer/export_saved.h"
 
+#include "base/diagnostics.h"
+
 static enum cm_status find_format(const char *name, const struct cm_format **out,
                                   struct cm_error *err)
 {
@@ -11,11 +13,11 @@ static enum cm_status find_format(const char *name, const struct cm_format **out
     for (size_t i = 0; i < cm_format_count; i++) {
         const struct cm_format *format = cm_formats[i];
 
-        if (strcmp(format->name, name ? name : "") == 0 && format->write) {
+        if (strcmp(format->name, name ? name : "") == 0 && cm_format_is_written(format)) {
             *out = format;
             return CM_OK;
         }
-        if (format->write && used < sizeof known)
+        if (cm_format_is_written(format) && used < sizeof known)
             used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "",
                                      format->name);
     }
@@ -91,6 +93,13 @@ enum cm_status cm_export(struct cm_arena *arena, const struct cm_model_file *fil
 
     *report = (struct cm_export_report){0};
     CM_TRY(find_format(options->to, &report->format, err));
+    if (report->format->write_model) {
+        struct cm_findings findings = {
+            .arena = arena, .rule = "export", .what = "the model cannot be exported"};
+        report->saved = saved = cm_saved_new(arena, cm_str(path ? path : ""));
+        saved->cancel = options->cancel;
+        return report->format->write_model(file, saved, path, &findings, &report->notes, err);
+    }
     CM_TRY(gather_for(arena, file, options, report, &saved, err));
     if (!path)
         return CM_OK;

@@ -25,6 +25,9 @@ struct cm_bundle_writing {
 
 void cm_bundle_add(struct cm_bundle_writing *w, struct cm_str key,
                    const struct cm_saved_tensor *tensor);
+/* The data and the index of all outputs, as files of a folder: PREFIX.index and the like. */
+enum cm_status cm_bundle_put_files(struct cm_bundle_writing *w, struct cm_folder_save *folder,
+                                   struct cm_str prefix, struct cm_error *err) CM_MUST_CHECK;
 /* A number as a tensor: of CM_INT64 or CM_FLOAT. */
 const struct cm_saved_tensor *cm_bundle_scalar(struct cm_bundle_writing *w, enum cm_dtype dtype,
                                                double value);

@@ -252,16 +252,24 @@ static enum cm_status check_outputs(struct cm_bundle_writing *w)
     return CM_OK;
 }
 
+enum cm_status cm_bundle_put_files(struct cm_bundle_writing *w, struct cm_folder_save *folder,
+                                   struct cm_str prefix, struct cm_error *err)
+{
+    const char *data =
+        cm_arena_printf(w->arena, "%.*s.data-00000-of-00001", CM_STR_ALL(prefix)).data;
+    const char *index = cm_arena_printf(w->arena, "%.*s.index", CM_STR_ALL(prefix)).data;
+
+    CM_TRY(check_outputs(w));
+    CM_TRY(cm_saved_put_file(w->saved, folder, data, write_data, w, err));
+    return cm_saved_put_file(w->saved, folder, index, write_index, w, err);
+}
+
 static enum cm_status write_folder(void *arg, struct cm_folder_save *folder, struct cm_error *err)
 {
     struct cm_bundle_writing *w = arg;
     const long long number = w->saved->step < 0 ? 1 : (long long)w->saved->step;
-    const char *data = cm_arena_printf(w->arena, "ckpt-%lld.data-00000-of-00001", number).data;
 
-    CM_TRY(cm_saved_put_file(w->saved, folder, data, write_data, w, err));
-    CM_TRY(cm_saved_put_file(w->saved, folder,
-                             cm_arena_printf(w->arena, "ckpt-%lld.index", number).data, write_index,
-                             w, err));
+    CM_TRY(cm_bundle_put_files(w, folder, cm_arena_printf(w->arena, "ckpt-%lld", number), err));
     return cm_folder_put(folder, w->arena, "checkpoint",
                          cm_arena_printf(w->arena,
                                          "model_checkpoint_path: \"ckpt-%lld\"\n"
@@ -283,6 +291,5 @@ enum cm_status cm_bundle_write(const struct cm_saved *saved, const char *path, s
         CM_TRY(cm_bundle_grow(&w, &graph));
     *CM_PUSH(w.arena, &w.outputs) = (struct cm_bundle_output){
         .key = CM_STR(CM_BUNDLE_GRAPH_KEY), .text = cm_bundle_graph_encode(w.arena, &graph)};
-    CM_TRY(check_outputs(&w));
     return cm_saved_write_folder(saved, path, write_folder, &w, err);
 }
