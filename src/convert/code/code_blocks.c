@@ -291,6 +291,9 @@ static void describe_tensor(struct finding *f, struct part *part, struct cm_code
     struct cm_code *code = f->code;
     const struct cm_str rest = cm_str_from(path_of(code, kind, number), part->path.size + 1);
 
+    /* A module that is a list itself has no names for what is in it. */
+    if (rest.size && rest.data[0] >= '0' && rest.data[0] <= '9')
+        part->is_wrong = true;
     cm_code_putf(code, key, "<%.*s ", CM_STR_ALL(rest));
     if (kind == CM_CODE_LAYER) {
         cm_code_put(code, key, skeleton(code, code->layers.items[number].made));

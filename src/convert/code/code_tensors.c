@@ -541,8 +541,10 @@ static enum cm_status settle(struct cm_code *code, struct cm_code_tensor *tensor
         tensor->path = unique_path(code, has_name ? def->name : CM_STR("constant"));
         tensor->shape = contents->shape;
     }
+    /* What lies in a module is that of one part of several: it stays with the weights. */
+    const bool is_in_module = cm_str_contains(tensor->path, ".");
     if (contents->type == CM_STRING ||
-        (cm_tensor_count(contents) <= INSIDE_MAX && !tensor->is_turned)) {
+        (cm_tensor_count(contents) <= INSIDE_MAX && !tensor->is_turned && !is_in_module)) {
         tensor->is_inside = true;
         tensor->contents = contents;
         return CM_OK;

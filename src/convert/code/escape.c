@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/code/code_state.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -133,7 +134,9 @@ struct cm_str cm_code_float(struct cm_arena *arena, double value, bool is_single
         cm_format(text, sizeof text, "%.*g", digits, value);
         if (!cm_str_to_double(cm_str(text), &back))
             continue;
-        if (is_single ? (float)back == (float)value : back == value)
+        /* PyTorch refuses what is beyond the largest float, although it would be rounded to it. */
+        if (is_single ? (float)back == (float)value && fabs(back) <= (double)FLT_MAX
+                      : back == value)
             break;
     }
     char *plus = strchr(text, '+');

@@ -410,6 +410,20 @@ static struct cm_str all_alike(const struct cm_code *code, struct cm_str list, s
     return made;
 }
 
+/* Does the list hold modules that are no blocks? */
+static bool has_others(const struct cm_code *code, struct cm_str list)
+{
+    for (size_t t = 0; t < code->tensors.count; t++) {
+        const struct cm_code_tensor *tensor = &code->tensors.items[t];
+        if (!tensor->is_used || !is_in(tensor->path, list) || tensor->path.data[list.size] != '.')
+            continue;
+        const struct cm_code_layer *layer = layer_of(code, t);
+        if (!layer || !layer->is_block)
+            return true;
+    }
+    return false;
+}
+
 /* A list whose modules are alike is made at once; true: it was. */
 static bool put_list(struct cm_code *code, struct cm_code_text *out, struct cm_map *made,
                      const struct cm_code_layer *layer)
@@ -418,7 +432,7 @@ static bool put_list(struct cm_code *code, struct cm_code_text *out, struct cm_m
     size_t count;
     const struct cm_str how = layer->is_block ? all_alike(code, list, &count) : CM_STR_NONE;
 
-    if (!how.size || count < 2 || !is_list(code, list))
+    if (!how.size || count < 2 || !is_list(code, list) || has_others(code, list))
         return false;
     if (!cm_map_add(made, code->arena, list))
         return true;
