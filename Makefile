@@ -80,10 +80,10 @@ test-checkpoints: ## other frameworks continue what Cameo wrote, and the other w
 	@tools/build.sh release product
 	@$(PYTHON) tests/checkpoints/run.py build $(CHECKPOINTS)
 
-test-handover: ## generated code of other frameworks: ONNX's node suite, networks, trainings; installs them: HANDOVER='--only suite'
+test-handover: ## what is handed over to other frameworks and comes from them; installs them: HANDOVER='--only suite'
 	@tools/setup.sh test
 	@tools/setup.sh handover
-	@tools/build.sh release product
+	@tools/build.sh release product python
 	@build/handover-venv/bin/python3 tests/handover/run.py build $(HANDOVER)
 
 test-frontends: ## models that other frameworks export, run and trained; installs them: FRONTENDS='skl2onnx test_keras'

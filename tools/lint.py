@@ -21,8 +21,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import exports
-from growable_arrays import check_arrays
-from long_macros import check_macros
+import growable_arrays
+import long_macros
 import operator_names
 import prose
 import check_training_docs as training_docs_tables
@@ -626,6 +626,10 @@ def check_operators():
 def check_words():
     """messages are plain English (tools/list_messages.py lists them)"""
     return [place(ROOT / path, number, reason) for path, number, reason in prose.messages()]
+
+
+check_arrays = growable_arrays.check_arrays
+check_macros = long_macros.check_macros
 
 
 def check_exports():

@@ -1,8 +1,10 @@
-"""Code that is handed over, judged by its framework: run.py BUILD [--only suite,models,training] [--cases FOLDER]
+"""What is handed over, judged by its framework: run.py BUILD [--only suite,models,..] [--cases FOLDER]
 
 suite: ONNX's node suite through the generated code (node_suite.py). models: networks agree with what was recorded, their
 code is as `ruff format` leaves it, passes `ruff check`, and goes through torch.compile(fullgraph=True) and torch.export.
 training: the next 8 losses of train.py are those of `cameo train`, for every optimizer that both have.
+savedmodel: the node suite through SavedModels, and the losses of their train_step (savedmodel.py, savedmodel_train.py).
+setups: trainings of PyTorch, Keras and JAX become files that `cameo train` goes on with (test_export_training_*.py).
 """
 # SPDX-License-Identifier: Apache-2.0
 import argparse
@@ -44,6 +46,16 @@ for other in (compiled, exported):
 def call(command, **more):
     done = subprocess.run(command, capture_output=True, text=True, **more)
     return "" if done.returncode == 0 else (done.stderr.strip() or done.stdout.strip() or "failed").splitlines()[-1]
+
+
+def programs(build, cameo):
+    """Parts that are programs of their own: they print counts and exit with 1 if anything failed."""
+    suite = os.path.join(build, "onnx-suite", "node")
+    return {
+        "suite": [["node_suite.py", cameo, suite]],
+        "savedmodel": [["savedmodel.py", cameo, suite], ["savedmodel_train.py", cameo, TRAINED]],
+        "setups": [[f"test_export_training_{name}.py"] for name in ("torch", "keras", "jax")],
+    }
 
 
 class Counts:
@@ -113,14 +125,17 @@ def training(cameo, counts):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build")
-    parser.add_argument("--only", default="suite,models,training")
+    parser.add_argument("--only", default="suite,models,training,savedmodel,setups")
     parser.add_argument("--cases", help="further networks: a folder of folders with a model.onnx")
     args = parser.parse_args()
     cameo = os.path.abspath(os.path.join(args.build, "cameo"))
     only, failed = args.only.split(","), 0
-    if "suite" in only:
-        suite = os.path.join(args.build, "onnx-suite", "node")
-        failed += subprocess.call([sys.executable, os.path.join(HERE, "node_suite.py"), cameo, suite])
+    # Threads of the frameworks would take turns with those of the library; a device would change the bits.
+    environment = dict(os.environ, PYTHONPATH=os.path.join(args.build, "python"), OMP_NUM_THREADS="1", CUDA_VISIBLE_DEVICES="")
+    for word, commands in programs(args.build, cameo).items():
+        for command in commands if word in only else []:
+            program = [sys.executable, os.path.join(HERE, command[0]), *command[1:]]
+            failed += subprocess.call(program, env=environment) != 0
     roots = [TRAINED] + ([args.cases] if args.cases else [])
     folders = [os.path.join(root, name) for root in roots for name in sorted(os.listdir(root))]
     for word, work in (("models", lambda c: models(cameo, folders, c)), ("training", lambda c: training(cameo, c))):
