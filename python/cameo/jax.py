@@ -1,7 +1,18 @@
-# A training of JAX as an ONNX file with training info.
+# An ONNX network as a function of JAX, and a training of JAX as an ONNX file with training info.
 # SPDX-License-Identifier: Apache-2.0
 """A training of JAX as an ONNX file: export_training. The function of the network is traced, its primitives become ONNX
-operators, one each; parameters and the state of optax are written as flax does, and the library imports them."""
+operators, one each; parameters and the state of optax are written as flax does, and the library imports them.
+
+A network as a function, which jax.grad differentiates and jax.jit compiles: to_function. Nothing of Cameo runs in it.
+
+>>> import cameo, cameo.jax, jax
+>>> apply, variables = cameo.jax.to_function('''<ir_version: 8, opset_import: ["" : 17]>
+... line (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}, float[1] b = {0.5}> {
+...     p = MatMul(x, w) y = Add(p, b)
+... }''')
+>>> apply(variables, [jax.numpy.array([[3.0, 4.0]])]).tolist()
+[[11.5]]
+"""
 
 from __future__ import annotations
 
@@ -23,9 +34,10 @@ except ModuleNotFoundError as missing:
 
 from . import _cameo
 from ._checkpoint import Checkpoint, import_checkpoint
+from ._generated import take
 from ._model import Model, load
 
-__all__ = ["export_training"]
+__all__ = ["export_training", "to_function"]
 
 OPSET, BATCH = 20, "batch"
 
@@ -404,3 +416,12 @@ def _loss_file(loss: Any, prediction: Any, target: Any, path: str) -> str:
         raise _cameo.UnsupportedError("the exported loss computes something else of the example than JAX does")
     _cameo.write_file(path, data)
     return path
+
+
+def to_function(model: Any) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """The network as apply(variables, inputs, training=False, rng=None), and its variables: a nested dict with flax's
+    collections, of which "params" are trained. apply returns what the model does; with training=True also the running
+    statistics as they are then: outputs, {"batch_stats": ..}. inputs is a list in the order of the model's inputs.
+    A model with elements of 64 bits sets jax_enable_x64. The code is that of `cameo export --to jax-code`."""
+    apply, variables = take(model, "jax-code", lambda module, _: (module.apply, module.init()))
+    return apply, variables

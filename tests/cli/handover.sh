@@ -47,3 +47,10 @@ g (uint8[n] bytes, uint8[m] more) => (uint8[h,w,3] y, uint8[i,k,3] z)
 END
 try export picture.onnxtxt --to pytorch-code -o picture
 ls picture 2>&1 | sed 's/^ls: //'
+
+echo '-- as functions of JAX'
+try export net.onnxtxt --to jax-code -o jax
+ls jax
+cat jax/model.py
+try export hostile.onnxtxt --to jax-code --no-check -o hostile_jax
+sed -n '/^def apply/,/return/p' hostile_jax/model.py

@@ -1,5 +1,7 @@
 """What the tests of generated code must know of each framework: how its values come of NumPy's and back."""
 # SPDX-License-Identifier: Apache-2.0
+import os
+
 import numpy as np
 
 WIDER = {
@@ -45,10 +47,57 @@ class PyTorch:
             value = value.float()
         return value.numpy()
 
+    def begin(self):
+        pass
+
     def run(self, module, inputs):
         model = module.load()
         with self.torch.no_grad():
             return model(*inputs)
 
 
-FRAMEWORKS = {"pytorch-code": PyTorch}
+class Jax:
+    """Arrays; types that are held in a wider one as in PyTorch, but for unsigned ones, which JAX has."""
+
+    def __init__(self):
+        # Compiling takes longer than running; each operator rounds its results, as in ONNX.
+        os.environ.setdefault("JAX_PLATFORMS", "cpu")
+        os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_allow_excess_precision=false")
+        import jax
+        import jax.numpy as jnp
+
+        self.jax, self.jnp, self.runs = jax, jnp, 0
+        self.wider = {n: w for n, w in WIDER.items() if n not in ("uint16", "uint32", "uint64")}
+        self.widened = set()
+
+    def tensor(self, array):
+        if array.dtype == object or array.dtype.kind in "US":
+            return array.astype(object)
+        name = array.dtype.name
+        if name in self.wider:
+            self.widened.add(name)
+            return self.jnp.asarray(np.array(array).astype(self.wider[name]))
+        return self.jnp.asarray(np.array(array))
+
+    def numpy(self, value, like):
+        if getattr(value, "dtype", None) == object:
+            return value
+        held = self.wider.get(like.dtype.name, like.dtype.name)
+        if value.dtype.name != held:
+            raise AssertionError(f"a result is {value.dtype}, expected {held}")
+        value = np.asarray(value)
+        return value.astype(np.float32) if held == "bfloat16" or held in FLOAT8 else value
+
+    def begin(self):
+        self.runs += 1
+        if self.runs % 100 == 0:
+            self.jax.clear_caches()
+        self.jax.config.update("jax_enable_x64", False)  # the next model says what it needs
+
+    def run(self, module, inputs):
+        """Compiled as a whole, unless the code says that it cannot be."""
+        apply = module.apply if "eagerly" in module.apply.__doc__ else self.jax.jit(module.apply)
+        return apply(module.init(), inputs)
+
+
+FRAMEWORKS = {"pytorch-code": PyTorch, "jax-code": Jax}

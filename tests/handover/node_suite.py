@@ -110,6 +110,7 @@ def load_module(folder, name):
 
 
 def run_case(framework, case, folder, name, suite):
+    framework.begin()
     module = load_module(folder, name)
     model = onnx.load(os.path.join(suite, name, "model.onnx"))
     initializers = {t.name for t in model.graph.initializer}

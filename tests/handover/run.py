@@ -2,6 +2,7 @@
 
 suite: ONNX's node suite through the generated code (node_suite.py). models: networks agree with what was recorded, their
 code is as `ruff format` leaves it, passes `ruff check`, and goes through torch.compile(fullgraph=True) and torch.export.
+jax: trainings of generated JAX code, and cameo.jax (test_jax_code.py).
 training: the next 8 losses of train.py are those of `cameo train`, for every optimizer that both have.
 savedmodel: the node suite through SavedModels, and the losses of their train_step (savedmodel.py, savedmodel_train.py).
 setups: trainings of PyTorch, Keras and JAX become files that `cameo train` goes on with (test_export_training_*.py).
@@ -52,7 +53,8 @@ def programs(build, cameo):
     """Parts that are programs of their own: they print counts and exit with 1 if anything failed."""
     suite = os.path.join(build, "onnx-suite", "node")
     return {
-        "suite": [["node_suite.py", cameo, suite]],
+        "suite": [["node_suite.py", cameo, suite], ["node_suite.py", cameo, suite, "--to", "jax-code"]],
+        "jax": [["test_jax_code.py", cameo]],
         "savedmodel": [["savedmodel.py", cameo, suite], ["savedmodel_train.py", cameo, TRAINED]],
         "setups": [[f"test_export_training_{name}.py"] for name in ("torch", "keras", "jax")],
     }
@@ -125,7 +127,7 @@ def training(cameo, counts):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build")
-    parser.add_argument("--only", default="suite,models,training,savedmodel,setups")
+    parser.add_argument("--only", default="suite,models,training,jax,savedmodel,setups")
     parser.add_argument("--cases", help="further networks: a folder of folders with a model.onnx")
     args = parser.parse_args()
     cameo = os.path.abspath(os.path.join(args.build, "cameo"))

@@ -10,9 +10,9 @@
 
 #include <string.h>
 
-extern const struct cm_code_framework cm_code_torch;
+extern const struct cm_code_framework cm_code_torch, cm_code_jax;
 
-const struct cm_code_framework *const cm_code_frameworks[] = {&cm_code_torch};
+const struct cm_code_framework *const cm_code_frameworks[] = {&cm_code_torch, &cm_code_jax};
 const size_t cm_code_framework_count = CM_COUNT(cm_code_frameworks);
 
 const struct cm_code_framework *cm_code_framework_find(const char *name)
@@ -128,7 +128,8 @@ enum cm_status cm_code_make_lines(struct cm_code *code, struct cm_error *err)
     CM_TRY(cm_code_nodes(code, code->graph, err));
     write_result(code);
     cm_code_remove_dead(code);
-    if (!code->is_function)
+    cm_code_note_live(code);
+    if (code->to->layer && !code->is_function)
         cm_code_find_blocks(code);
     cm_code_tidy(code);
     return cm_code_settle_tensors(code, err);

@@ -47,11 +47,11 @@ struct cm_code_framework {
         enum cm_dtype held;
     } * types;
     /* How code reads axis i of a value: "%s.shape[%d]"; how it reads a tensor of the model whose
-     * axes an exporter exchanged. */
+     * axes an exporter exchanged; NULL: the framework has the tensor as the file has it. */
     const char *size_format, *turned_format;
     /* Where code reads the tensor number i of the model; the text lives in the code's arena. */
     struct cm_str (*tensor)(const struct cm_code *code, size_t i);
-    /* The same of a layer by its path, "encoder.fc1". */
+    /* The same of a layer by its path, "encoder.fc1"; NULL: the framework has no layers. */
     struct cm_str (*layer)(const struct cm_code *code, struct cm_str path);
     /* The text of the file that holds the model. */
     struct cm_str (*model)(struct cm_code *code);

@@ -5,6 +5,8 @@
 #include "base/folder_save.h"
 #include "io/arrays.h"
 
+#include <string.h>
+
 struct sample_arrays {
     CM_ARRAY(struct cm_array);
 };
@@ -92,16 +94,56 @@ enum cm_status cm_code_write_sample(struct cm_code *code, struct cm_folder_save 
     return cm_arrays_save_inside(code->arena, path, arrays.items, arrays.count, err);
 }
 
+enum cm_status cm_code_write_check(struct cm_code *code, struct cm_folder_save *folder,
+                                   struct cm_error *err)
+{
+    const struct cm_template_text *frame = cm_code_text_of(code->to, "files", CM_STR("check"));
+    struct cm_code_text sample = {0}, out = {0};
+
+    CM_TRY(cm_code_write_sample(code, folder, &sample, err));
+    const char *mark = strstr(frame->text, "    # SAMPLE\n");
+    cm_code_put(code, &out, (struct cm_str){frame->text, (size_t)(mark - frame->text)});
+    cm_code_put(code, &out, cm_code_text_str(&sample));
+    cm_code_put(code, &out, cm_str(mark + strlen("    # SAMPLE\n")));
+    return cm_folder_put(folder, code->arena, "check.py", cm_code_text_str(&out), err);
+}
+
+void cm_code_put_notes(struct cm_code *code, struct cm_code_text *out)
+{
+    for (size_t i = 0; i < code->notes.count; i++)
+        cm_code_putf(code, out, "\n%.*s\n",
+                     CM_STR_ALL(cm_code_comment(code->arena, code->notes.items[i])));
+}
+
+bool cm_code_uses(const struct cm_code_text *text, const char *name)
+{
+    const size_t size = strlen(name);
+
+    for (size_t i = 1; i + size < text->count; i++)
+        if (memcmp(text->items + i, name, size) == 0 &&
+            strchr(" ([-,{~!=*", text->items[i - 1]) != NULL)
+            return true;
+    return false;
+}
+
 void cm_code_put_lines(struct cm_code *code, struct cm_code_text *out, int indent)
 {
     const struct cm_code_lines *lines = &code->lines;
+    const size_t begin = out->count;
+    int function = -1; /* the indentation of a function inside whose lines are being put */
 
     for (size_t i = 0; i < lines->count; i++) {
         const struct cm_code_line *line = &lines->items[i];
+        const bool is_function = cm_str_starts(line->text, "def ");
         size_t next = i + 1;
 
         if (line->is_gone)
             continue;
+        const bool ends = function >= 0 && line->indent <= function;
+        if (ends || (is_function && out->count > begin))
+            cm_code_putf(code, out, "\n");
+        if (ends || is_function)
+            function = is_function ? line->indent : -1;
         cm_code_statement(code, out, indent + line->indent, cm_code_named(code, line->text));
         while (next < lines->count && lines->items[next].is_gone)
             next++;

@@ -568,6 +568,8 @@ static struct cm_term host_call(void *arg, struct cm_template_run *run, struct c
         return cm_term_int(a->kind == CM_TERM_VALUE);
     if (cm_str_is(name, "opset") && count == 0)
         return cm_term_int(code->node->original_version);
+    if (cm_str_is(name, "serial") && count == 0)
+        return cm_term_int((int64_t)code->n_uses);
     if (cm_str_is(name, "place") && count == 0)
         return cm_term_text(
             cm_code_string(code->arena, cm_str(cm_node_describe(code->node).text), false));

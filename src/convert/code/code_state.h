@@ -22,6 +22,8 @@ struct cm_code_var {
     struct cm_str hint; /* what it would like to be called: an identifier */
     struct cm_str name; /* once that is settled; unique */
     size_t defs, uses;  /* lines that assign it, readings; set by cm_code_tidy */
+    cm_value value;     /* that it holds; 0: it is of a row */
+    bool is_live;       /* lines needed it before they were tidied */
 };
 
 /* A tensor that the generated module holds. */
@@ -213,6 +215,8 @@ extern const struct cm_template_host cm_code_host;
 void cm_code_tidy(struct cm_code *code);
 /* The first half of it. */
 void cm_code_remove_dead(struct cm_code *code);
+/* Marks the variables that are left. */
+void cm_code_note_live(struct cm_code *code);
 /* The variables that a line assigns, "a, b = VALUE"; count 0: it is no such line. */
 struct cm_code_assignment {
     size_t targets[16];

@@ -219,9 +219,14 @@ static void name_tensor(struct cm_code *code, struct cm_code_tensor *tensor,
         const struct cm_part *part = &parts.items[0];
         const bool is_whole =
             cm_parts_are_whole(&(struct cm_parts){.items = parts.items, .count = 1});
-        tensor->is_turned = part->rank == 2 && part->source_rank == 2 && part->axes[0] == 1;
-        if (is_whole || tensor->is_turned)
+        const bool is_turned = part->rank == 2 && part->source_rank == 2 && part->axes[0] == 1;
+        if (is_whole || is_turned)
             name = part->source;
+        tensor->is_turned = is_turned && code->to->turned_format;
+        /* What has its inputs first is a kernel to frameworks that have it so. */
+        if (is_turned && !tensor->is_turned && cm_str_ends(name, ".weight"))
+            name = cm_arena_printf(code->arena, "%.*s.kernel",
+                                   CM_STR_ALL(cm_str_before_last(name, '.')));
     }
     if (tensor->is_turned) {
         const int64_t first = tensor->shape.dims[0];

@@ -265,6 +265,12 @@ void cm_code_remove_dead(struct cm_code *code)
         ;
 }
 
+void cm_code_note_live(struct cm_code *code)
+{
+    for (size_t v = 0; v < code->vars.count; v++)
+        code->vars.items[v].is_live = code->vars.items[v].uses > 0;
+}
+
 static void inline_all(struct cm_code *code)
 {
     for (int pass = 0; pass < PASSES && inline_short(code); pass++)

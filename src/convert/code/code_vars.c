@@ -106,8 +106,10 @@ struct cm_str cm_code_value(struct cm_code *code, cm_value value)
     }
     bool added;
     uint64_t *number = cm_map_insert_number(&code->var_of, code->arena, value, &added);
-    if (added)
+    if (added) {
         *number = cm_code_new_var(code, hint_of(code, value)) + 1;
+        code->vars.items[*number - 1].value = value;
+    }
     return cm_code_ref(code, CM_CODE_VAR, (size_t)*number - 1);
 }
 

@@ -479,17 +479,6 @@ static void put_init(struct cm_code *code, struct cm_code_text *out)
 
 /* ---- files ---- */
 
-static bool uses(const struct cm_code_text *text, const char *name)
-{
-    const size_t size = strlen(name);
-
-    for (size_t i = 1; i + size < text->count; i++)
-        if (memcmp(text->items + i, name, size) == 0 &&
-            strchr(" ([-,{~!=*", text->items[i - 1]) != NULL)
-            return true;
-    return false;
-}
-
 static void put_forward(struct cm_code *code, struct cm_code_text *out, const size_t *inputs,
                         size_t n_inputs)
 {
@@ -546,7 +535,7 @@ static struct cm_str model_text(struct cm_code *code)
     cm_code_putf(code, &body, "    return model.eval()\n");
     cm_code_putf(code, &out, "\"\"\"%.*s as a PyTorch module, written by Cameo.\"\"\"\n\n",
                  CM_STR_ALL(name));
-    const bool has_math = uses(&body, "math."), has_re = uses(&body, "re."),
+    const bool has_math = cm_code_uses(&body, "math."), has_re = cm_code_uses(&body, "re."),
                has_path = code->saved->entries.count;
     if (has_math)
         cm_code_putf(code, &out, "import math\n");
@@ -556,29 +545,15 @@ static struct cm_str model_text(struct cm_code *code)
         cm_code_putf(code, &out, "from pathlib import Path\n");
     if (has_math || has_path || has_re)
         cm_code_putf(code, &out, "\n");
-    if (uses(&body, "np."))
+    if (cm_code_uses(&body, "np."))
         cm_code_putf(code, &out, "import numpy as np\n");
-    if (uses(&body, "torch."))
+    if (cm_code_uses(&body, "torch."))
         cm_code_putf(code, &out, "import torch\n");
-    if (uses(&body, "F."))
+    if (cm_code_uses(&body, "F."))
         cm_code_putf(code, &out, "import torch.nn.functional as F\n");
     cm_code_putf(code, &out, "from torch import nn\n");
     cm_code_put(code, &out, cm_code_text_str(&body));
     return cm_code_text_str(&out);
-}
-
-static enum cm_status write_check(struct cm_code *code, struct cm_folder_save *folder,
-                                  struct cm_error *err)
-{
-    const struct cm_template_text *frame = cm_code_text_of(code->to, "files", CM_STR("check"));
-    struct cm_code_text sample = {0}, out = {0};
-
-    CM_TRY(cm_code_write_sample(code, folder, &sample, err));
-    const char *mark = strstr(frame->text, "    # SAMPLE\n");
-    cm_code_put(code, &out, (struct cm_str){frame->text, (size_t)(mark - frame->text)});
-    cm_code_put(code, &out, cm_code_text_str(&sample));
-    cm_code_put(code, &out, cm_str(mark + strlen("    # SAMPLE\n")));
-    return cm_folder_put(folder, code->arena, "check.py", cm_code_text_str(&out), err);
 }
 
 static enum cm_status write_readme(struct cm_code *code, struct cm_folder_save *folder,
@@ -601,9 +576,7 @@ static enum cm_status write_readme(struct cm_code *code, struct cm_folder_save *
         cm_code_putf(code, &out,
                      "- `train.py`: goes on with the training, from `training.pt`: "
                      "`python train.py --data FILE.npz --steps 100`\n");
-    for (size_t i = 0; i < code->notes.count; i++)
-        cm_code_putf(code, &out, "\n%.*s\n",
-                     CM_STR_ALL(cm_code_comment(code->arena, code->notes.items[i])));
+    cm_code_put_notes(code, &out);
     return cm_folder_put(folder, code->arena, "README.md", cm_code_text_str(&out), err);
 }
 
@@ -619,7 +592,7 @@ static enum cm_status write_torch(struct cm_code *code, struct cm_folder_save *f
                                   cm_torch_weights_item(code->arena, code->saved), err));
     }
     if (code->options->sample)
-        CM_TRY(write_check(code, folder, err));
+        CM_TRY(cm_code_write_check(code, folder, err));
     CM_TRY(cm_torch_write_training(code, folder, err));
     return write_readme(code, folder, err);
 }
