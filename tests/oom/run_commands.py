@@ -154,9 +154,11 @@ class Ended:
         self.code = done.returncode
         self.stdout, self.stderr, self.said = seen(done.stdout), seen(done.stderr), done.stderr
         self.files = {}
-        # A training that ends early saves what it has, and names the file.
-        named = re.findall(rb"what was trained so far is in (.*)", self.said)
-        self.kept_early = {str(Path(os.fsdecode(name)).relative_to(out)) for name in named if is_legal(name)}
+        # A training that ends early saves its weights so far, and one whose output cannot be written saves them in
+        # another folder. Both name the file.
+        named = re.findall(rb"what was trained so far is in (.*)|the trained model is in (.*) instead", self.said)
+        saved = [out / os.fsdecode(early or rescued) for early, rescued in named]
+        self.kept_early = {str(path.relative_to(out)) for path in saved if path.is_relative_to(out) and is_legal(path)}
         for path in sorted(out.rglob("*")):
             if path.is_file() and path.name != ".lock":  # empty of meaning once its process has ended
                 data = path.read_bytes()
