@@ -190,7 +190,7 @@ static enum cm_status write_all(struct cm_code *code, struct cm_folder_save *fol
                                 struct cm_error *why, struct cm_error *err)
 {
     struct cm_code_training training;
-    const struct cm_saved *saved;
+    const struct cm_saved *saved = NULL;
     const char *path;
 
     *err = (struct cm_error){0};

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/savedmodel/tf_statement.h"
 
-#include "tensor/half.h"
 #include "template/template.h"
+#include "tensor/half.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -165,7 +165,7 @@ static void by_name(struct cm_arena *arena)
             fail_msg("%s at %d: %g, expected %g", cases[i].name, (int)cases[i].position,
                      rate / base, cases[i].factor);
     }
-    const struct cm_schedule_maker none = {arena, &(struct cm_rate_schedule){0}, &base, 1};
+    const struct cm_schedule_maker none = {arena, &(struct cm_rate_schedule){.count = 0}, &base, 1};
     CHECK(!cm_schedule_transformers(&none, CM_STR("reduce_lr_on_plateau"), 4, 24, NULL));
     CHECK(!cm_schedule_transformers(&none, CM_STR("cosine"), 4, NAN, NULL));
 }

@@ -68,7 +68,8 @@ static void check_schedule(struct cm_arena *arena, const struct schedule_case *c
         phases[i].to = to[i];
         phases[i].rates = rates[i];
     }
-    plan.schedule = (struct cm_rate_schedule){phases, c->count, c->count, c->offset};
+    plan.schedule = (struct cm_rate_schedule){
+        .items = phases, .count = c->count, .capacity = c->count, .offset = c->offset};
     struct plan_run run = plan_open(arena, &plan);
     for (size_t i = 0; i < 10; i++) {
         const double rate = plan_step(&run, n_groups > 1 ? "lr.1" : "lr");
