@@ -1,5 +1,7 @@
 # A model as code of another framework, executed here.
 # SPDX-License-Identifier: Apache-2.0
+"""Executes the code that `cameo export` writes for another framework."""
+
 from __future__ import annotations
 
 import importlib.util

@@ -420,7 +420,7 @@ def _loss_file(loss: Any, prediction: Any, target: Any, path: str) -> str:
 
 def to_function(model: Any) -> tuple[Callable[..., Any], dict[str, Any]]:
     """The network as apply(variables, inputs, training=False, rng=None), and its variables: a nested dict with flax's
-    collections, of which "params" are trained. apply returns what the model does; with training=True also the running
+    collections; those of "params" are trained. apply returns what the model does; with training=True also the running
     statistics as they are then: outputs, {"batch_stats": ..}. inputs is a list in the order of the model's inputs.
     A model with elements of 64 bits sets jax_enable_x64. The code is that of `cameo export --to jax-code`."""
     apply, variables = take(model, "jax-code", lambda module, _: (module.apply, module.init()))

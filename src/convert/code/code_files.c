@@ -82,8 +82,11 @@ static void put_list(struct cm_code *code, struct sample_arrays *arrays, struct 
     cm_code_statement(code, out, 4, cm_code_text_str(&line));
 }
 
-enum cm_status cm_code_write_sample(struct cm_code *code, struct cm_folder_save *folder,
-                                    struct cm_code_text *lines, struct cm_error *err)
+/* Writes the sample's arrays to check.npz, and adds the statements that read them back:
+ * `inputs = [tensor(data["0"], TYPE), ..]` and `expected = [..]`, for a function main of check.py
+ * that has defined data, and a function tensor(array, type). */
+static enum cm_status write_sample(struct cm_code *code, struct cm_folder_save *folder,
+                                   struct cm_code_text *lines, struct cm_error *err)
 {
     struct sample_arrays arrays = {0};
     const char *path;
@@ -100,7 +103,7 @@ enum cm_status cm_code_write_check(struct cm_code *code, struct cm_folder_save *
     const struct cm_template_text *frame = cm_code_text_of(code->to, "files", CM_STR("check"));
     struct cm_code_text sample = {0}, out = {0};
 
-    CM_TRY(cm_code_write_sample(code, folder, &sample, err));
+    CM_TRY(write_sample(code, folder, &sample, err));
     const char *mark = strstr(frame->text, "    # SAMPLE\n");
     cm_code_put(code, &out, (struct cm_str){frame->text, (size_t)(mark - frame->text)});
     cm_code_put(code, &out, cm_code_text_str(&sample));

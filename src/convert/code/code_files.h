@@ -5,11 +5,6 @@
 
 #include "convert/code/code_state.h"
 
-/* Writes the sample's arrays to check.npz, and adds the statements that read them back:
- * `inputs = [tensor(data["0"], TYPE), ..]` and `expected = [..]`, for a function main of check.py
- * that has defined data, and a function tensor(array, type). */
-enum cm_status cm_code_write_sample(struct cm_code *code, struct cm_folder_save *folder,
-                                    struct cm_code_text *lines, struct cm_error *err) CM_MUST_CHECK;
 /* The file check.py, with the sample, of the text files/check.py of the framework. */
 enum cm_status cm_code_write_check(struct cm_code *code, struct cm_folder_save *folder,
                                    struct cm_error *err) CM_MUST_CHECK;

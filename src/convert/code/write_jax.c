@@ -48,7 +48,7 @@ static const struct cm_code_type types[CM_DTYPE_COUNT] = {
 
 /* ---- where tensors are ---- */
 
-/* flax's collections: what is trained, what training moves beside that, what never changes. */
+/* flax's collections: what is trained, what training also updates, what never changes. */
 static const char *collection_of(const struct cm_code *code, const struct cm_code_tensor *tensor)
 {
     if (tensor->is_parameter)
@@ -191,7 +191,7 @@ static bool is_text(const struct cm_type *type)
     return type && type->dtype == CM_STRING;
 }
 
-/* Does the text of helpers call one, beside defining it? */
+/* Does the text of helpers call one, apart from its definition? */
 static bool is_called(const struct cm_code_text *helpers, const char *name)
 {
     const size_t size = strlen(name), def = strlen("def ");
@@ -266,7 +266,7 @@ static bool is_wide(const struct cm_type *type)
            type->dtype != CM_COMPLEX64;
 }
 
-/* Does the model compute with elements of 64 bits? JAX makes 32 of them unless it is told. */
+/* Does the model compute with elements of 64 bits? JAX makes 32 of them by default. */
 static bool needs_x64(const struct cm_code *code, const struct cm_code_text *body)
 {
     static const char *const names[] = {"jnp.int64", "jnp.uint64", "jnp.float64", "jnp.complex128"};

@@ -65,7 +65,7 @@ static enum cm_status take_groups(struct optimizer *o, struct cm_error *err)
             const uint64_t number = cm_map_get(&o->path_of, name, 0);
             if (!number)
                 return cm_fail(err, CM_UNSUPPORTED,
-                               "the optimizer moves '%.*s', which is no parameter of the model",
+                               "the optimizer moves '%.*s', which is not a parameter of the model",
                                CM_STR_FMT(name));
             *cm_map_insert(&o->group_of, code->arena, code->tensors.items[number - 1].path, NULL) =
                 g + 1;
@@ -75,7 +75,7 @@ static enum cm_status take_groups(struct optimizer *o, struct cm_error *err)
     return CM_OK;
 }
 
-/* What optax cannot be told, or computes otherwise. */
+/* What optax has no setting for, or computes otherwise. */
 static const char *obstacle(const struct optimizer *o)
 {
     const bool is_torch = o->arithmetic == CM_LIKE_TORCH;
@@ -370,7 +370,7 @@ static void put_loss(struct cm_code *code, const struct cm_code_training *traini
     cm_code_put_lines(loss, out, 4);
 }
 
-/* The frame's text up to a mark, behind which *at then is. */
+/* The frame's text up to a mark; *at is then after the mark. */
 static void put_frame(struct cm_code *code, struct cm_code_text *out, const char **at,
                       const char *mark)
 {
