@@ -76,6 +76,8 @@ export {P}/trained.onnx --to pytorch -o OUT/trained.pt
 export {P}/trained.onnx --to safetensors --weights-only -o OUT/trained.safetensors
 export {P}/trained.onnx --to keras-weights -o OUT/net.weights.h5
 export {P}/trainable.onnx --to savedmodel -o OUT/tf
+export {P}/trained.onnx --to pytorch-code -o OUT/code
+export {P}/trained.onnx --to jax-code -o OUT/code
 export --list
 extract {M}/train/lenet/model.onnx --outputs logits -o OUT/part.onnx
 grad {M}/train/regress/model.onnx --of logits --wrt x -o OUT/grad.onnx

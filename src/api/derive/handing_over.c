@@ -14,6 +14,7 @@ struct code_call {
     struct cameo_export_options options;
     struct cm_code_sample sample;
     bool has_sample;
+    const char *unchecked; /* why there is no sample */
     struct cameo_made_inputs *made;
     struct cameo_fetch *fetches;
     const struct cameo_exported *report;
@@ -38,8 +39,10 @@ static enum cameo_status run(struct code_call *call, struct cameo_session *sessi
     call->sample.names = cm_calloc(n_feeds + 1, sizeof *call->sample.names);
     call->sample.inputs = cm_calloc(n_feeds + 1, sizeof *call->sample.inputs);
     call->sample.outputs = cm_calloc(n_outputs + 1, sizeof *call->sample.outputs);
-    if (!call->fetches || !call->sample.names || !call->sample.inputs || !call->sample.outputs)
-        return CAMEO_NO_MEMORY;
+    if (!call->fetches || !call->sample.names || !call->sample.inputs || !call->sample.outputs) {
+        struct cm_error why = {0};
+        return cm_api_done(cm_fail(&why, CM_NO_MEMORY, "no memory for a run"), &why, err);
+    }
     for (size_t i = 0; i < n_outputs; i++) {
         call->fetches[i] = (struct cameo_fetch)CAMEO_FETCH_INIT;
         call->fetches[i].index = i;
@@ -59,16 +62,19 @@ static enum cameo_status run(struct code_call *call, struct cameo_session *sessi
     return CAMEO_OK;
 }
 
-/* A model that cannot be run is written without a check. */
-static void record(struct code_call *call)
+/* A model that cannot be run is written without a check, and a note says why. A run that memory is
+ * too short for ends the export. */
+static enum cameo_status record(struct code_call *call, struct cameo_error *err)
 {
     struct cameo_session *session = NULL;
-    struct cameo_error err;
+    enum cameo_status status = cameo_session_new(call->model, NULL, &session, err);
 
-    if (cameo_session_new(call->model, NULL, &session, &err) != CAMEO_OK)
-        return;
-    call->has_sample = run(call, session, &err) == CAMEO_OK;
+    if (status == CAMEO_OK)
+        status = run(call, session, err);
     cameo_session_free(session);
+    call->has_sample = status == CAMEO_OK;
+    call->unchecked = call->has_sample ? NULL : err->message;
+    return status == CAMEO_NO_MEMORY ? status : CAMEO_OK;
 }
 
 static void let_go(struct code_call *call)
@@ -94,6 +100,7 @@ static enum cm_status write_code(void *arg, struct cm_arena *scratch, struct cm_
         .to = call->to,
         .registry = cm_api_operators(NULL, file),
         .sample = call->has_sample ? &call->sample : NULL,
+        .unchecked = call->unchecked,
         .findings = &findings,
         .cancel = call->options.cancel ? &call->options.cancel->set : NULL,
     };
@@ -125,14 +132,19 @@ enum cameo_status cm_api_export_code(const struct cameo_model *model, const char
                                      const struct cameo_exported **report, struct cameo_error *err)
 {
     struct code_call call = {.model = model, .path = path};
+    struct cameo_error unrecorded;
     struct cm_error why = {0};
 
     const enum cm_status taken = take_options(&call, options, &why);
     if (taken)
         return cm_api_done(taken, &why, err);
+    enum cameo_status status = CAMEO_OK;
     if (path && !call.options.no_check)
-        record(&call);
-    const enum cameo_status status = cm_api_call(model, write_code, &call, err);
+        status = record(&call, &unrecorded);
+    if (status == CAMEO_OK)
+        status = cm_api_call(model, write_code, &call, err);
+    else if (err)
+        *err = unrecorded;
     let_go(&call);
     *report = status == CAMEO_OK ? call.report : NULL;
     return status;

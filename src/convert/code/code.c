@@ -180,6 +180,9 @@ static enum cm_status make(struct cm_arena *arena, const struct cm_model_file *f
     CM_TRY(cm_code_make_lines(code, err));
     CM_TRY(cm_findings_fail(options->findings, err));
     list_tensors(code);
+    if (options->unchecked)
+        cm_saved_note(arena, &code->notes, "no check is written, because the model did not run: %s",
+                      options->unchecked);
     return CM_OK;
 }
 

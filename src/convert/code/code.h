@@ -69,6 +69,7 @@ struct cm_code_options {
     const struct cm_code_framework *to;
     const struct cm_registry *registry;  /* what operators mean; NULL: the built-in ones */
     const struct cm_code_sample *sample; /* NULL: no check is written */
+    const char *unchecked;        /* why the model gave no sample; NULL: it did, or nobody asked */
     struct cm_findings *findings; /* receives all that cannot be written, before anything is */
     const atomic_bool *cancel;    /* NULL: none */
     size_t node_budget;           /* of the graph; 0: that of the module */
