@@ -73,7 +73,8 @@ static void put_outcome(const struct cameo_exported *report)
 
     fputs("wrote ", stderr);
     cli_put_text(stderr, out_path, strlen(out_path));
-    fprintf(stderr, ": %zu tensors, %s", report->tensor_count, cli_bytes(number, report->bytes));
+    fprintf(stderr, ": %zu tensor%s, %s", report->tensor_count,
+            report->tensor_count == 1 ? "" : "s", cli_bytes(number, report->bytes));
     if (report->step >= 0)
         fprintf(stderr, ", after %lld updates", (long long)report->step);
     fputc('\n', stderr);

@@ -3,13 +3,18 @@
 #include "convert/transfer/export_saved.h"
 
 #include "base/diagnostics.h"
+#include "convert/code/code.h"
 
 static enum cm_status find_format(const char *name, const struct cm_format **out,
                                   struct cm_error *err)
 {
-    char known[600] = "";
+    char known[600];
     size_t used = 0;
 
+    /* Formats of code have a writer of their own, but the user chooses among all. */
+    for (size_t i = 0; i < cm_code_framework_count && used < sizeof known; i++)
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s, ",
+                                 cm_code_frameworks[i]->name);
     for (size_t i = 0; i < cm_format_count; i++) {
         const struct cm_format *format = cm_formats[i];
 
@@ -18,11 +23,10 @@ static enum cm_status find_format(const char *name, const struct cm_format **out
             return CM_OK;
         }
         if (cm_format_is_written(format) && used < sizeof known)
-            used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "",
-                                     format->name);
+            used += (size_t)snprintf(known + used, sizeof known - used, "%s, ", format->name);
     }
-    return cm_fail(err, CM_BAD_ARGUMENT, "there is no format '%.60s' to write; there are %s",
-                   name ? name : "", known);
+    return cm_fail(err, CM_BAD_ARGUMENT, "there is no format '%.60s' to write; there are %.*s",
+                   name ? name : "", (int)(used < sizeof known ? used : sizeof known) - 2, known);
 }
 
 /* Weights and buffers alone. */
