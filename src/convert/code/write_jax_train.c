@@ -90,6 +90,8 @@ static const char *obstacle(const struct optimizer *o)
             return "optax has no dampening";
         if (group->amsgrad > 0 && is_torch)
             return "optax corrects the largest squares of AMSGrad otherwise";
+        if (group->nesterov > 0 && is_rule(o, "adam"))
+            return "Nesterov momentum of Adam is not written as code";
         if (group->step_offset)
             return "weights have seen different numbers of steps";
     }

@@ -151,6 +151,9 @@ static void read_group(const struct prepared *p, const struct cm_training_proto 
 {
     struct cm_saved_group *group = cm_saved_add_group(saved);
     struct cm_plan_group *is = &group->settings;
+    /* No preset of Adam has Nesterov momentum, but optax's Adam may. */
+    const bool may_look_ahead = cm_optimizer_may(saved->rule, "nesterov") ||
+                                strcmp(cm_optimizer_rules[saved->rule].name, "adam") == 0;
 
     for (size_t i = 0; i < training->update_binding.count; i++) {
         const struct cm_str name = training->update_binding.items[i].key;
@@ -158,7 +161,7 @@ static void read_group(const struct prepared *p, const struct cm_training_proto 
         if (!cm_map_find(weights, name) || !computes(p, name, "gradient"))
             continue;
         *CM_PUSH(p->arena, &group->names) = name;
-        if (cm_optimizer_may(saved->rule, "nesterov") && computes(p, name, "ahead"))
+        if (may_look_ahead && computes(p, name, "ahead"))
             is->nesterov = 1;
     }
     for (size_t i = 0; i < cm_group_field_count; i++) {
