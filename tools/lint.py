@@ -580,9 +580,8 @@ def check_operator_names():
              for wrong in operator_names.check_examples(names)]
     for top in ("src", "cli"):
         for path in files(".c", ".h", folders=(top,)):
-            folder = path.relative_to(ROOT / "src").parts[0] if top == "src" else top
             found += [place(path, line, reason) for line, reason in
-                      operator_names.find_comparisons(read(path), folder, names)]
+                      operator_names.find_comparisons(read(path), operator_names.folder_of(path.relative_to(ROOT)), names)]
     return found
 
 
@@ -626,10 +625,6 @@ def check_operators():
 def check_words():
     """messages are plain English (tools/list_messages.py lists them)"""
     return [place(ROOT / path, number, reason) for path, number, reason in prose.messages()]
-
-
-check_arrays = growable_arrays.check_arrays
-check_macros = long_macros.check_macros
 
 
 def check_exports():
@@ -774,7 +769,8 @@ def check_snippets():
     return found
 
 
-CHECKS = {name[6:]: check for name, check in list(globals().items()) if name.startswith("check_")}
+CHECKS = {name[6:]: check for name, check in {**vars(growable_arrays), **vars(long_macros), **globals()}.items()
+          if name.startswith("check_")}
 
 
 def main(wanted):

@@ -9,7 +9,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 MACRO = re.compile(r"(?m)^#[ \t]*define (?:.*\\\n)+.*")
+LITERAL = re.compile(r'"(?:\\.|[^"\\])*"')
 MOST_LINES = 10
+
+
+def is_text(macro):
+    """Is the macro a text of literals, parameters and other such macros, as the parts of a formula are?"""
+    _, parameters, body = re.match(r"(?s)#[ \t]*define (\w+)(\([^)]*\))?(.*)", macro).groups()
+    rest = LITERAL.sub("", body).replace("\\", "")
+    return all(word.isupper() or word in (parameters or "") for word in rest.split())
 
 
 def check_macros():
@@ -20,5 +28,6 @@ def check_macros():
             text = path.read_text() if path.suffix in (".c", ".h", ".inc") else ""
             found += [f"{path.relative_to(ROOT)}:{text.count(chr(10), 0, match.start()) + 1}: a macro has "
                       f"{match.group().count(chr(10)) + 1} lines: make it an included file with a typedef"
-                      for match in MACRO.finditer(text) if match.group().count("\n") >= MOST_LINES]
+                      for match in MACRO.finditer(text)
+                      if match.group().count("\n") >= MOST_LINES and not is_text(match.group())]
     return found

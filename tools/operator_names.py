@@ -10,8 +10,8 @@ literal that is the name of an operator must be part of an emission.
 
 import re
 
-# Where names may be compared.
-FREE = {"ops", "rewrite", "versions", "models", "backends"}
+# Where names may be compared. The nodes of a SavedModel are TensorFlow's, and so are their names.
+FREE = {"ops", "rewrite", "versions", "models", "backends", "savedmodel"}
 # Operators that are part of the training format, and where these may be compared too.
 FORMAT_OPERATORS = {"Gradient", "GraphCall"}
 FORMAT_FOLDERS = {"autodiff", "graph", "check", "train"}
@@ -29,6 +29,12 @@ EMITTING = re.compile(r"\.op\s*=\s*$|\bop_type\s*=[^=;{}]*$|\bCM_NODE_OP_TYPE\b[
 COMPARED = ("the operator '{}' is known by name: what is asked of it should be a member of struct "
             "cm_op (graph/op.h)")
 NAMED = re.compile(r'"(?:[a-z][\w.]*(?:::|\.))?([A-Z]\w*)"|\bcm_op_(?:[a-z]+_)?([A-Z]\w*)')
+
+
+def folder_of(path):
+    """The folder that a rule is for, of a path in the project."""
+    top, *rest = path.parts
+    return "savedmodel" if "savedmodel" in rest else rest[0] if top == "src" else top
 
 
 def read_names(paths):
