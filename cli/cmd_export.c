@@ -80,10 +80,10 @@ static void put_outcome(const struct cameo_exported *report)
     fputc('\n', stderr);
 }
 
-/* What the receiver must know, before anything is written. */
-static void put_notes(const struct cameo_exported *report)
+/* What the receiver must know, from a note on. */
+static void put_notes(const struct cameo_exported *report, size_t first)
 {
-    for (size_t i = 0; i < report->note_count; i++)
+    for (size_t i = first; i < report->note_count; i++)
         cli_put_line(stderr, report->notes[i]);
 }
 
@@ -104,10 +104,12 @@ static int export_it(const struct cameo_model *model)
     else if (list)
         put_list(report);
     fflush(stdout); /* what follows goes elsewhere; a failure is found at the end */
-    put_notes(report);
+    put_notes(report, 0);
     if (out_path) {
+        const size_t said = report->note_count;
         if (cameo_model_export(model, out_path, &options, &report, &err) != CAMEO_OK)
             return cli_fail(&err);
+        put_notes(report, said); /* what the writer of code could not write */
         put_outcome(report);
     }
     return cli_flush(stdout, "standard output");

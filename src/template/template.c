@@ -21,7 +21,7 @@ const struct cm_template_text *cm_template_find(const struct cm_template_text *t
 struct cm_str cm_template_fresh(struct cm_template_run *run, const char *hint)
 {
     return cm_arena_printf(run->use->arena, "%s%.*s_%s_%zu", run->use->host->sigil,
-                           CM_STR_FMT(run->use->prefix), hint, ++run->fresh);
+                           CM_STR_ALL(run->use->prefix), hint, ++run->fresh);
 }
 
 static void template_emit(struct cm_template_run *run, struct cm_str line)
@@ -112,7 +112,7 @@ struct cm_str cm_template_name(struct cm_template_run *run, struct cm_str name, 
     if (run->use->host->own)
         return run->use->host->own(run->use->host->arg, run->scope->prefix, name);
     return cm_arena_printf(run->use->arena, "%s%.*s_%.*s", run->use->host->sigil,
-                           CM_STR_FMT(run->scope->prefix), CM_STR_FMT(name));
+                           CM_STR_ALL(run->scope->prefix), CM_STR_ALL(name));
 }
 
 /* ---- lines ---- */
@@ -369,7 +369,7 @@ static void run_macro(struct cm_template_run *run, struct cm_str call)
         return;
     }
     struct cm_template_scope scope = {.prefix = cm_arena_printf(run->use->arena, "%.*s_m%zu",
-                                                                CM_STR_FMT(run->use->prefix),
+                                                                CM_STR_ALL(run->use->prefix),
                                                                 ++run->fresh),
                                       .caller = run->scope};
     for (size_t i = 0; i < args.count; i++)

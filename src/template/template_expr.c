@@ -314,7 +314,7 @@ static struct cm_term call(struct expr_reader *e, struct cm_str name, const stru
     if (cm_str_is(name, "chars") && count == 1 && a->kind == CM_TERM_TEXT)
         return make_chars(e, a->text);
     if (cm_str_is(name, "quote") && count == 1 && a->kind == CM_TERM_TEXT)
-        return cm_term_text(cm_arena_printf(run->use->arena, "\"%.*s\"", CM_STR_FMT(a->text)));
+        return cm_term_text(cm_arena_printf(run->use->arena, "\"%.*s\"", CM_STR_ALL(a->text)));
     if (cm_str_is(name, "known") && count == 1)
         return cm_term_int(a->kind != CM_TERM_NONE);
     if (cm_str_is(name, "fresh") && count == 0)

@@ -88,9 +88,9 @@ static struct saver put_saver(struct cm_tf_model *model)
     cm_tf_input(graph, save, slices);
     put_types(model, save);
     for (size_t i = 0; i < model->variables.count; i++) {
-        const struct cm_tf_variable *variable = &model->variables.items[i];
+        struct cm_tf_variable *variable = &model->variables.items[i];
         const enum cm_tf_type type = cm_tf_type_of(variable->tensor.type);
-        struct cm_tf_node *read =
+        struct cm_tf_node *read = variable->read =
             cm_tf_add(graph, "ReadVariableOp",
                       cm_arena_printf(graph->arena, "save/%.*s/Read",
                                       CM_STR_ALL(variable->handle.node->name)));
@@ -160,9 +160,7 @@ static struct cm_str encode_variables(struct cm_tf_model *model, bool trained_on
             continue;
         cm_bytes_field_text(&def, 1, with_output(arena, name));
         cm_bytes_field_text(&def, 2, variable->assign->name);
-        cm_bytes_field_text(
-            &def, 3,
-            with_output(arena, cm_arena_printf(arena, "save/%.*s/Read", CM_STR_ALL(name))));
+        cm_bytes_field_text(&def, 3, with_output(arena, variable->read->name));
         cm_bytes_field(&def, 5, 1);
         cm_bytes_field(&def, 7, variable->is_trained);
         cm_bytes_field_text(&list, 1, cm_bytes_str(&def));
