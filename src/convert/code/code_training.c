@@ -149,6 +149,25 @@ static void list_inputs(struct cm_code *code, struct cm_code_training *out)
         }
 }
 
+/* The loss is a function by itself: tensors of the model are out of its reach. */
+static enum cm_status refuse_tensors(const struct cm_code *code, struct cm_error *err)
+{
+    for (size_t i = 0; i < code->lines.count; i++) {
+        const struct cm_str text = code->lines.items[i].text;
+        size_t number;
+        char kind;
+
+        for (size_t at = 0; at < text.size; at++) {
+            size_t end = at;
+            if (text.data[at] == CM_CODE_TENSOR && cm_code_read_ref(text, &end, &kind, &number))
+                return cm_fail(err, CM_UNSUPPORTED,
+                               "the loss reads the tensor '%.*s', which the model does not return",
+                               CM_STR_FMT(code->tensors.items[number].path));
+        }
+    }
+    return CM_OK;
+}
+
 enum cm_status cm_code_training_loss(const struct cm_code *model, struct cm_code_training *out,
                                      struct cm_error *err)
 {
@@ -175,6 +194,7 @@ enum cm_status cm_code_training_loss(const struct cm_code *model, struct cm_code
     findings->count = findings->total = findings->violations = 0; /* of what the loss needs not */
     CM_TRY(cm_code_make_lines(code, err));
     CM_TRY(cm_findings_fail(findings, err));
+    CM_TRY(refuse_tensors(code, err));
     list_inputs(code, out);
     out->loss = code;
     return CM_OK;

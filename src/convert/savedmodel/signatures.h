@@ -16,7 +16,7 @@ struct cm_tf_variable {
     struct cm_tf_order order, back;
     struct cm_tf_tensor handle;
     struct cm_tf_node *assign; /* that restores it */
-    struct cm_tf_node *read; /* for the saver */
+    struct cm_tf_node *read;   /* for the saver */
 };
 
 struct cm_tf_port {
